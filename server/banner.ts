@@ -30,7 +30,12 @@ export function describeStart(
   }
   const chat = config.listeners.findIndex(({ task }) => task === 'chat');
   if (chat >= 0 && existsSync(config.staticFolder)) lines.push(`playground     ${url(ports[chat] ?? 0)}/`);
-  for (const note of [...toys(config), ...sharedAdapters(config, models), ...shortContext(config, models)])
+  for (const note of [
+    ...toys(config),
+    ...sharedAdapters(config, models),
+    ...shortContext(config, models),
+    ...unknownLanguage(config, models),
+  ])
     lines.push(`note           ${note}`);
   for (const { kernel, by, why } of kernels?.replaced ?? [])
     lines.push(`self-test      kernel ${kernel} ${why}; ${by} takes its place, which may be slower`);
@@ -109,6 +114,13 @@ function shortContext({ engine, contextAsked }: ServerConfig, models: readonly M
   const own = models.find(({ task }) => task === 'chat')?.ownContextLength;
   if (!contextAsked || own === undefined || own >= engine.contextLength) return [];
   return [`the chat model's own context is ${own} tokens, below the ${engine.contextLength} asked for (--context-length)`];
+}
+
+/** A language for speech of which the transcription model is unsure, and that it does not know. */
+function unknownLanguage({ engine: { transcriptionLanguage }, called }: ServerConfig, models: readonly ModelInfo[]): string[] {
+  const known = models.find(({ task }) => task === 'transcription')?.languages;
+  if (transcriptionLanguage === 'auto' || known === undefined || known.includes(transcriptionLanguage)) return [];
+  return [`${called('transcriptionLanguage', transcriptionLanguage)} has no effect: the transcription model does not know this language`];
 }
 
 function describeModel({ architecture, format, parameters, contextLength, sampling, voices, adapter }: ModelInfo): string {

@@ -69,7 +69,7 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
 }
 
 /** Reads the files of keys and certificates again; what is wrong with one is logged, and what it had before stays. Neither waits for the other. */
-function renew({ keys, tls }: ServerConfig, log: Logger, parts: Parts): void {
+function renew({ keys, tls, called }: ServerConfig, log: Logger, parts: Parts): void {
   const take = (what: string, read: () => void): void => {
     try {
       read();
@@ -78,10 +78,10 @@ function renew({ keys, tls }: ServerConfig, log: Logger, parts: Parts): void {
       log.error({ why: error instanceof Error ? error.message : String(error) }, `a file of ${what} is not taken; the one before stays`);
     }
   };
-  if (keys) take('keys', () => parts.keys?.replace(readKeys(keys.path, readText)));
+  if (keys) take('keys', () => parts.keys?.replace(readKeys(keys.path, readText, called)));
   if (!tls) return;
   take('certificates', () => {
-    const renewed = readTls(tls.files, readText);
+    const renewed = readTls(tls.files, readText, called);
     for (const listener of parts.listeners) listener.renewTls(renewed);
   });
 }
@@ -124,9 +124,9 @@ export function exitCodeOf({ code }: EngineError): number {
   return EXIT_BY_CODE[code] ?? EXIT.crash;
 }
 
-/** Traces where a collector is named; its module is loaded only then. */
-async function tracerOf(env: NodeJS.ProcessEnv, log: Logger): Promise<Tracer | undefined> {
-  if (!env['OTEL_EXPORTER_OTLP_ENDPOINT'] || env['OTEL_SDK_DISABLED'] === 'true') return undefined;
+/** Traces where a collector is named and nobody forbids it; the module is loaded only then. */
+export async function tracerOf(env: NodeJS.ProcessEnv, log: Logger): Promise<Tracer | undefined> {
+  if (!env['OTEL_EXPORTER_OTLP_ENDPOINT'] || /^true$/i.test(env['OTEL_SDK_DISABLED'] ?? '')) return undefined;
   return (await import('./trace/tracer.ts')).createTracer(env, log);
 }
 

@@ -48,12 +48,16 @@ export function parseKeys(text: string): readonly KeyRow[] {
   return rows;
 }
 
-/** The rows of a file; throws an Error of one sentence that names it. */
-export function readKeys(path: string, read: (path: string) => string): readonly KeyRow[] {
+/** The rows of a file; throws an Error of one sentence that names it, as `called` calls the setting that does. */
+export function readKeys(
+  path: string,
+  read: (path: string) => string,
+  called: (key: 'apiKeys', path: string) => string,
+): readonly KeyRow[] {
   try {
     return parseKeys(read(path));
   } catch (error) {
-    throw new Error(`--api-keys ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${called('apiKeys', path)}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
 }
 

@@ -20,22 +20,25 @@ export interface TlsOptions {
   readonly minVersion: 'TLSv1.2';
 }
 
+/** What errors call a setting with its file. */
+type Called = (key: 'tlsCert' | 'tlsKey' | 'tlsClientCa', path: string) => string;
+
 /** Reads the files; throws an Error of one sentence where they are none, or do not belong together. */
-export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) => string): TlsOptions {
-  const text = (flag: string, path: string): string => {
+export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) => string, called: Called): TlsOptions {
+  const text = (setting: Parameters<Called>[0], path: string): string => {
     try {
       const pem = read(path);
       // Node leaves an empty one out: nobody gets a connection, or of signers, whoever has a certificate of any public authority does.
       if (pem.trim() === '') throw new Error('it is empty');
       return pem;
     } catch (error) {
-      throw new Error(`--${flag} ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      throw new Error(`${called(setting, path)}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }
   };
   const options: TlsOptions = {
-    cert: text('tls-cert', cert),
-    key: text('tls-key', key),
-    ...(clientCa !== undefined && { ca: signers(clientCa, text('tls-client-ca', clientCa)) }),
+    cert: text('tlsCert', cert),
+    key: text('tlsKey', key),
+    ...(clientCa !== undefined && { ca: signers(called('tlsClientCa', clientCa), text('tlsClientCa', clientCa)) }),
     requestCert: clientCa !== undefined,
     rejectUnauthorized: clientCa !== undefined,
     minVersion: 'TLSv1.2',
@@ -43,7 +46,7 @@ export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) 
   try {
     createSecureContext({ ...options });
   } catch (error) {
-    throw new Error(`--tls-cert ${cert} and --tls-key ${key} cannot be used together: ${error instanceof Error ? error.message : String(error)}`, { cause: error }); // prettier-ignore
+    throw new Error(`${called('tlsCert', cert)} and ${called('tlsKey', key)} cannot be used together: ${error instanceof Error ? error.message : String(error)}`, { cause: error }); // prettier-ignore
   }
   return options;
 }
@@ -52,15 +55,15 @@ export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) 
  * The certificates of a file of signers; throws where there is none, or one is broken. Node says nothing of either: where the text is no certificate
  * it lets nobody in.
  */
-function signers(path: string, pem: string): string {
+function signers(called: string, pem: string): string {
   const begun = pem.match(/-----BEGIN [^-]*CERTIFICATE-----/g) ?? [];
   const whole = pem.match(/-----BEGIN ([^-]*CERTIFICATE)-----[^-]*-----END \1-----/g) ?? [];
-  if (begun.length === 0) throw new Error(`--tls-client-ca ${path}: there is no certificate in it (PEM)`);
+  if (begun.length === 0) throw new Error(`${called}: there is no certificate in it (PEM)`);
   for (let i = 0; i < begun.length; i++) {
     try {
       new X509Certificate(whole[i] ?? '');
     } catch (cause) {
-      throw new Error(`--tls-client-ca ${path}: certificate ${i + 1} of ${begun.length} cannot be read`, { cause });
+      throw new Error(`${called}: certificate ${i + 1} of ${begun.length} cannot be read`, { cause });
     }
   }
   return pem;

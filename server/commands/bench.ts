@@ -1,7 +1,6 @@
 /** `parley bench [MODEL]`: how fast a model is on this machine, beside what its adapter reaches, and which kernels take the time. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { RANDOM_SHAPES, RANDOM_TYPES, describeModel, randomPath, resolveConfig, traceEvents } from '../../engine/index.ts';
 import type { AdapterReport, ChatRequest, EngineConfig, ProfileEntry, RandomModel } from '../../engine/index.ts';
 import { ENGINE_SETTINGS } from '../../engine/config.ts';
@@ -9,7 +8,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { measureAdapter } from '../setup/adapters.ts';
 import { BUNDLED as bundledFolder } from '../setup/layout.mjs';
-import { UsageError, command, modelPath, numberOption, startChat } from './chat-command.ts';
+import { UsageError, command, modelPath, numberOption, parseCommand, startChat } from './chat-command.ts';
 import { usage } from './models.ts';
 import { describe, kernelRows, percentiles, profile } from './bench-report.ts';
 import type { ClientsRow, Report } from './bench-report.ts';
@@ -77,7 +76,7 @@ interface BenchCall {
 /** Prints the figures; exits like `parley run`. */
 export async function runBench(argv: readonly string[]): Promise<void> {
   if (argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
-  await command('bench', async () => {
+  await command('bench', OPTIONS, async () => {
     const call = parseCall(argv);
     const path = call.random ? randomPath(call.random) : call.model === BUNDLED ? BUNDLED : await modelPath(call.model);
     const adapter = await measureAdapter(call.adapter);
@@ -89,13 +88,7 @@ export async function runBench(argv: readonly string[]): Promise<void> {
 }
 
 function parseCall(argv: readonly string[]): BenchCall {
-  let parsed;
-  try {
-    parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError((error as Error).message.split(/\.\s/)[0]);
-  }
-  const { values, positionals } = parsed;
+  const { values, positionals } = parseCommand(argv, OPTIONS);
   if (positionals.length > 1) throw new UsageError(`${positionals.length} models are named; 'bench' takes one`);
   const numerics = MODES.find((mode) => mode === values.numerics);
   if (!numerics) throw new UsageError(`--numerics ${values.numerics}: expected ${MODES.join(' or ')}`);

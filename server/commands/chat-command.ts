@@ -1,6 +1,8 @@
 /** What the commands have in common that load a chat model themselves: options, the engine, and how they end. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { ParseArgsConfig } from 'node:util';
 import { EngineError, resolveConfig } from '../../engine/index.ts';
 import type { EngineConfig } from '../../engine/index.ts';
 import { ownCacheFolder, resolveSource } from '../../sources/node/index.ts';
@@ -18,16 +20,35 @@ export class UsageError extends Error {}
 /** What the same command would meet again. */
 const REFUSALS: ReadonlySet<string> = new Set(['invalid_model', 'unsupported', 'invalid_request', 'context_length_exceeded', 'no_adapter']);
 
-/** Runs a command; exits with 2 for what the person must mend, 1 where the engine failed, each said in a line. */
-export async function command(name: string, run: () => Promise<void>): Promise<void> {
+/** Runs a command with these options; exits with 2 for what the person must mend, 1 where the engine failed, each said in a line. */
+export async function command(name: string, options: Options, run: () => Promise<void>): Promise<void> {
   try {
     await run();
   } catch (error) {
     if (!(error instanceof UsageError || error instanceof EngineError)) throw error;
     process.stderr.write(
-      `${error instanceof EngineError ? inFlags(error) : `${error.message}; 'parley ${name} --help' lists what there is`}\n`,
+      `${error instanceof EngineError ? inFlags(error, Object.keys(options)) : `${error.message}; 'parley ${name} --help' lists what there is`}\n`,
     );
     process.exitCode = error instanceof EngineError && !REFUSALS.has(error.code) ? 1 : 2;
+  }
+}
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+
+/** The options and what else is on a command line; throws UsageError. */
+export function parseCommand<const T extends Options>(argv: readonly string[], options: T) {
+  // What looks like a number is one, below zero too, and no option: its range is what there is to say of it.
+  const args = argv.flatMap((argument, i) => {
+    const before = argv[i - 1] ?? '';
+    const takes = (name: string): boolean => options[name.replace(/^--/, '')]?.type === 'string';
+    if (/^-[\d.]/.test(argument) && takes(before)) return [];
+    const next = argv[i + 1] ?? '';
+    return /^-[\d.]/.test(next) && takes(argument) ? [`${argument}=${next}`] : [argument];
+  });
+  try {
+    return parseArgs({ args, options, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError((error as Error).message.split(/\.\s/)[0]);
   }
 }
 

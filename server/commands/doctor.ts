@@ -5,11 +5,14 @@ import { access, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
+import { chatAdapters } from '../../engine/config.ts';
+import { matchingAdapters, noSuchAdapter, parseAdapterChoice } from '../../engine/platform/adapter-choice.ts';
 import { formatBytes } from '../../sources/index.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import type { SourceSettings } from '../../sources/node/index.ts';
 import { parseServerConfig } from '../settings/config.ts';
 import { SettingsError } from '../settings/read.ts';
+import { adapterNames } from '../setup/adapters.ts';
 import { probeAdapter } from '../setup/drivers.mjs';
 import { ROOT } from '../setup/layout.mjs';
 import { orExit, usage } from './models.ts';
@@ -45,22 +48,25 @@ export async function runDoctor(argv: readonly string[]): Promise<void> {
       'Usage: parley doctor\n\nLooks at Node, adapter, memory, ports, disk and the sources of models, and says what mends what is wrong.',
     );
   await orExit(async () => {
-    const { ports, problems } = portsOf(process.env);
-    const findings = [...problems, ...(await examine(sourceSettings(process.env), ports))];
+    const { problems, ...chosen } = chosenBy(process.env);
+    const findings = [...problems, ...(await examine(sourceSettings(process.env), chosen))];
     for (const line of describeFindings(findings)) process.stdout.write(`${line}\n`);
     process.exitCode = findings.some(({ state }) => state === 'wrong') ? 1 : 0;
   });
 }
 
-/** Looks at everything that can be looked at without loading a model; `ports` with the flags that choose them. */
-export async function examine(settings: SourceSettings, ports: readonly Port[]): Promise<readonly Finding[]> {
+/** Looks at everything that can be looked at without loading a model. */
+export async function examine(settings: SourceSettings, { ports, adapters }: Chosen): Promise<readonly Finding[]> {
+  const standard = adapter();
   const found = [
     {
       what: 'Node',
       state: 'ok',
       found: `${process.versions.node} on ${process.platform} ${process.arch}, ${availableParallelism()} processors`,
     } as const,
-    adapter(),
+    standard,
+    // Without any, none that is named can be there.
+    ...(standard.state === 'wrong' || adapters.length === 0 ? [] : namedAdapters(adapters, await adapterNames())),
     memory(process.availableMemory(), Math.min(totalmem(), process.constrainedMemory() || Infinity)),
     ...(await Promise.all(ports.map(([flag, port]) => portFree(flag, port)))),
     await disk(settings),
@@ -97,6 +103,18 @@ function adapter(): Finding {
   };
 }
 
+/** Whether the settings name adapters that there are. */
+export function namedAdapters(adapters: Chosen['adapters'], names: readonly string[]): readonly Finding[] {
+  const listed = names.map((name) => ({ name }));
+  return adapters.map(([called, wanted]) => {
+    const { part, index = 0 } = parseAdapterChoice(wanted);
+    const meant = matchingAdapters(listed, part)[index];
+    if (meant) return { what: 'adapter', state: 'ok', found: `${called} means ${meant.name}` };
+    const { message } = noSuchAdapter(wanted, listed);
+    return { what: 'adapter', state: 'wrong', found: `${called}: ${message}`, mend: "'parley adapters' shows what names they have" };
+  });
+}
+
 /** Free memory, in bytes. */
 export function memory(free: number, total: number): Finding {
   const found = `${formatBytes(free)} free of ${formatBytes(total)}`;
@@ -109,21 +127,33 @@ export function memory(free: number, total: number): Finding {
   };
 }
 
-type Port = readonly [flag: string, port: number];
+/** What settings choose that a machine may not have. */
+interface Chosen {
+  /** With the flags that choose others. */
+  readonly ports: readonly (readonly [flag: string, port: number])[];
+  /** Names of adapters, with their settings. */
+  readonly adapters: readonly (readonly [called: string, name: string])[];
+}
 
-/** The ports that the server would listen on with the settings of the environment, or what is wrong with those. */
-export function portsOf(env: Readonly<Record<string, string | undefined>>): {
-  readonly ports: readonly Port[];
-  readonly problems: readonly Finding[];
-} {
+const ADAPTER_SETTINGS = ['adapters', 'chatAdapter', 'speechAdapter', 'transcriptionAdapter', 'adapter'] as const;
+
+/** What the server would listen on and compute with by the settings of the environment, or what is wrong with those. */
+export function chosenBy(env: Readonly<Record<string, string | undefined>>): Chosen & { readonly problems: readonly Finding[] } {
   try {
-    const { listeners } = parseServerConfig([], env);
-    const ports = listeners.map(({ task, port }): Port => [task === 'chat' ? '--port' : `--${task}-port`, port]);
-    // 0 is whatever is free.
-    return { ports: ports.filter(([, port]) => port > 0), problems: [] };
+    const { listeners, engine, called } = parseServerConfig([], env);
+    const ports = listeners.map(({ task, port }) => [task === 'chat' ? '--port' : `--${task}-port`, port] as const);
+    const used = listeners.flatMap(({ task }) => (task === 'chat' ? chatAdapters(engine) : [engine[`${task}Adapter`] ?? engine.adapter]));
+    const named = [...new Set(used)].filter((name) => name !== undefined);
+    const settingOf = (name: string) => ADAPTER_SETTINGS.find((key) => [engine[key]].flat().includes(name))!;
+    return {
+      // 0 is whatever is free.
+      ports: ports.filter(([, port]) => port > 0),
+      adapters: named.map((name) => [called(settingOf(name)), name]),
+      problems: [],
+    };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    return { ports: [], problems: [{ what: 'settings', state: 'wrong', found: error.message }] };
+    return { ports: [], adapters: [], problems: [{ what: 'settings', state: 'wrong', found: error.message }] };
   }
 }
 

@@ -3,11 +3,10 @@ import { createInterface } from 'node:readline/promises';
 import type { Interface } from 'node:readline/promises';
 import type { ReadLineOptions } from 'node:readline';
 import { text as readAll } from 'node:stream/consumers';
-import { parseArgs } from 'node:util';
 import type { ChatMessage, ChatRequest } from '../../engine/index.ts';
 import { SAMPLING } from '../../engine/sampling.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
-import { UsageError, command, modelPath, numberOption, startChat } from './chat-command.ts';
+import { UsageError, command, modelPath, numberOption, parseCommand, startChat } from './chat-command.ts';
 import { usage } from './models.ts';
 
 const HELP = `Usage: parley run MODEL ["prompt"] [options]
@@ -43,20 +42,14 @@ interface RunCall {
 /** Answers on stdout; exits with 130 after Ctrl-C. */
 export async function runPrompt(argv: readonly string[]): Promise<void> {
   if (argv.length === 0 || argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
-  await command('run', async () => {
+  await command('run', OPTIONS, async () => {
     const call = parseCall(argv);
     await answer(call, await modelPath(call.model));
   });
 }
 
 function parseCall(argv: readonly string[]): RunCall {
-  let parsed;
-  try {
-    parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError((error as Error).message.split(/\.\s/)[0]);
-  }
-  const { values, positionals } = parsed;
+  const { values, positionals } = parseCommand(argv, OPTIONS);
   const [model, prompt, ...more] = positionals;
   if (model === undefined) throw new UsageError('no model is named');
   if (more.length > 0) throw new UsageError(`${positionals.length - 1} prompts are given; put one into quotation marks`);

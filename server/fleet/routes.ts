@@ -158,7 +158,8 @@ function flushRoutes(context: ListenerContext): Route[] {
     if (context.task === 'chat') await context.engine.flushCache();
     response.json({ status: 'ok' });
   };
-  const admin = { path: '/v1/flush_cache', tags: ['administration'], access: 'admin-acts' } as const;
+  const timeout = { type: 'number', minimum: 0, maximum: MAX_FLUSH_WAIT, default: 0, description: 'Seconds to wait for running requests' };
+  const admin = { path: '/v1/flush_cache', tags: ['administration'], access: 'admin-acts', query: { timeout } } as const;
   return [
     { ...admin, method: 'post', summary: 'Forgets cached prefixes', handler: flush },
     {

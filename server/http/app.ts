@@ -67,6 +67,7 @@ const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
   [/^(\/v1)?\/audio\/(transcriptions|translations)$/, 'the transcription listener has it (--transcription-port)'],
   [/^(\/v1)?\/responses$/, 'the Responses API is not served; POST /v1/chat/completions is'],
   [/^\/v1\/v1\//, 'the base URL has /v1 twice'],
+  [/\/\//, 'the path has // where / is meant; perhaps the base URL ends in /'],
 ];
 
 function whereInstead(path: string): string {

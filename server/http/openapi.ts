@@ -48,9 +48,12 @@ const ERROR: Json = {
   },
 };
 
-function operation({ path, summary, tags, body, answers = [JSON_TYPE] }: Route): Json {
+function operation({ path, summary, tags, body, query = {}, answers = [JSON_TYPE] }: Route): Json {
   const errors = { description: 'An error', content: { [JSON_TYPE]: { schema: { $ref: '#/components/schemas/Error' } } } };
-  const parameters = [...path.matchAll(PARAMETER)].map(([, name]) => ({ name, in: 'path', required: true, schema: text }));
+  const parameters = [
+    ...[...path.matchAll(PARAMETER)].map(([, name]) => ({ name, in: 'path', required: true, schema: text })),
+    ...Object.entries(query).map(([name, schema]) => ({ name, in: 'query', schema })),
+  ];
   const content = Object.entries(body?.() ?? {}).map(([type, schema]) => [type, { schema }]);
   return {
     summary,

@@ -4,6 +4,7 @@
  */
 import { isIP, isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
+import { domainToASCII } from 'node:url';
 
 export interface OriginRules {
   /** Origins allowed besides loopback ones and the server's own; `*` = any. */
@@ -19,6 +20,24 @@ export function hostOf(header: string): string | undefined {
   const [, address, name, port = ''] = /^(?:\[([^\]]+)\]|([a-z0-9._~-]+))(?::(\d{0,5}))?$/i.exec(header.trim()) ?? [];
   if (Number(port) > 65535 || (address !== undefined && isIP(address) !== 6)) return undefined;
   return (address ?? name)?.toLowerCase();
+}
+
+/** A host name that an operator allows, as `hostOf` gives those of requests; undefined for what is none. */
+export function readHost(given: string): string | undefined {
+  const [, name = given, port = ''] = /^([^:]*)(:\d+)?$/.exec(given) ?? [];
+  if (isIP(given) > 0) return given.toLowerCase();
+  // Browsers send names of other scripts in ASCII.
+  return hostOf(/^[ -~]*$/.test(name) ? given : domainToASCII(name) + port);
+}
+
+/** An origin that an operator allows, as browsers send it: in lower case, in ASCII, and without the port that its scheme has anyway; undefined for what is none. */
+export function readOrigin(given: string): string | undefined {
+  // Of a page without an address.
+  if (given === 'null') return given;
+  const isOne = /^[a-z][a-z\d+.-]*:\/\/[^/?#@*\\]+\/?$/i.test(given) && URL.canParse(given);
+  const url = isOne ? new URL(given) : undefined;
+  // Of schemes that are no web's, such as an extension's, URL has no origin.
+  return url ? `${url.protocol}//${url.host}`.toLowerCase() : undefined;
 }
 
 /** Whether a Host header names this server: names that a stranger's DNS cannot point here. An empty one comes from no browser. */

@@ -24,6 +24,8 @@ export interface Route {
   readonly access?: 'key' | 'open' | 'worker' | 'admin-acts';
   /** JSON Schema of the body, by content type; asked for when the document is, because a loaded model says more. */
   readonly body?: () => Readonly<Record<string, Json>>;
+  /** JSON Schemas of what may stand behind the `?`. */
+  readonly query?: Json;
   /** Content types of a 200; default: JSON. */
   readonly answers?: readonly string[];
   readonly handler: Handler;

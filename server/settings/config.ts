@@ -11,15 +11,17 @@ import type { KeyRow } from '../access/limits.ts';
 import { readTls } from '../access/tls.ts';
 import type { TlsFiles, TlsOptions } from '../access/tls.ts';
 import type { Capacity, Task } from '../fleet/load.ts';
+import { readHost, readOrigin } from '../http/origin.ts';
 import type { OriginRules } from '../http/origin.ts';
 import { FLAGS } from './flags.ts';
 import type { SettingKey, Settings } from './flags.ts';
 import { readText } from './read-text.ts';
-import { SettingsError, givenSettings, readSettings } from './read.ts';
-import type { Value } from './read.ts';
+import { SettingsError, calledAs, givenSettings, readSettings } from './read.ts';
+import type { Called, Value } from './read.ts';
 import { defined } from '../body/validate.ts';
 import type { VoiceTable } from '../../engine/util/voices.ts';
 import { parseVoiceAliases } from '../speech/voice-aliases.ts';
+import { languageCode } from '../transcription/languages.ts';
 import { BUNDLED, PAGE, ROOT } from '../setup/layout.mjs';
 
 export interface ListenerSettings {
@@ -64,11 +66,14 @@ export interface ServerConfig {
   readonly staticFolder: string;
   /** What /get_server_info shows: every setting by its flag's name, without the keys. */
   readonly shown: Readonly<Record<string, Value>>;
+  /** What errors call a setting. */
+  readonly called: Called;
 }
 
 /** Reads argv, environment and --config; throws SettingsError with a one-line message. */
 export function parseServerConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): ServerConfig {
   const given = givenSettings(argv, env, readText);
+  const called = calledAs(given);
   const { settings, preset } = withPreset(readSettings(argv, env, readText), given);
   const sources = {
     chat: modelSource(settings.chatModel, settings.servedModelName),
@@ -87,7 +92,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   return {
     help,
     preset,
-    engine: checkSplit({ ...engineSettings(settings), ...defined(sources), ...(vad && { vad: { path: vad.path } }) }),
+    engine: checkSplit({ ...engineSettings(settings, called), ...defined(sources), ...(vad && { vad: { path: vad.path } }) }, called),
     contextAsked: given.has('contextLength'),
     capacity: {
       maxRunningRequests: settings.maxRunningRequests,
@@ -100,14 +105,14 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     listeners,
     apiKey,
     adminKey,
-    keys: keysOf(settings.apiKeys),
-    tls: tlsOf(settings),
-    origins: originsOf(settings),
+    keys: keysOf(settings.apiKeys, called),
+    tls: tlsOf(settings, called),
+    origins: originsOf(settings, called),
     modelOptional,
     reasoningField,
     legacySpeech,
     speechDefaultFormat,
-    voiceAliases: voiceAliases(settings.voiceAlias),
+    voiceAliases: voiceAliases(settings.voiceAlias, called),
     maxInputChars,
     maxUploadBytes: settings.maxUploadMib * 2 ** 20,
     drainDelayMs: settings.drainDelay * 1000,
@@ -117,6 +122,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     logRequests: settings.logRequests,
     staticFolder: PAGE,
     shown: shownSettings(settings),
+    called,
   };
 }
 
@@ -127,9 +133,9 @@ function withPreset(
 ): Pick<ServerConfig, 'preset'> & { readonly settings: Settings } {
   const preset = settings.preset === undefined ? undefined : PRESETS[settings.preset];
   if (!preset || settings.preset === undefined) return { settings, preset: undefined };
-  const models = presetModels(preset).filter(({ task }) => (given.get(`${task}Model`) ?? undefined) === undefined);
+  const models = presetModels(preset).filter(({ task }) => !given.has(`${task}Model`));
   const named = Object.fromEntries(models.map(({ task, id }) => [`${task}Model`, id]));
-  const own = Object.entries(preset.settings ?? {}).filter(([key]) => (given.get(key as SettingKey) ?? undefined) === undefined);
+  const own = Object.entries(preset.settings ?? {}).filter(([key]) => !given.has(key as SettingKey));
   return { settings: { ...settings, ...Object.fromEntries(own), ...named }, preset: { name: settings.preset, models } };
 }
 
@@ -142,22 +148,28 @@ export function isBundled(path: string): boolean {
 export const TASKS = ['chat', 'speech', 'transcription'] as const;
 
 /** The rows of the file of keys, if one is named. */
-function keysOf(path: string | undefined): ServerConfig['keys'] {
-  return path === undefined ? undefined : { path, rows: orRefuse(() => readKeys(path, readText)) };
+function keysOf(path: string | undefined, called: Called): ServerConfig['keys'] {
+  return path === undefined ? undefined : { path, rows: orRefuse(() => readKeys(path, readText, called)) };
 }
 
-function tlsOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: Settings): ServerConfig['tls'] {
+function tlsOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: Settings, called: Called): ServerConfig['tls'] {
   if (cert === undefined && key === undefined && clientCa === undefined) return undefined;
-  if (cert === undefined || key === undefined) throw new SettingsError('TLS needs both --tls-cert and --tls-key');
+  if (cert === undefined || key === undefined) throw new SettingsError(`TLS needs both ${called('tlsCert')} and ${called('tlsKey')}`);
   const files = { cert, key, ...defined({ clientCa }) };
-  return { files, options: orRefuse(() => readTls(files, readText)) };
+  return { files, options: orRefuse(() => readTls(files, readText, called)) };
 }
 
-/** As browsers send them, which is how they are compared: in lower case, and an origin without a path. */
-function originsOf({ corsOrigin, allowedHosts }: Settings): OriginRules {
+/** As they are compared; what could match nothing is refused. */
+function originsOf({ corsOrigin, allowedHosts }: Settings, called: Called): OriginRules {
+  const each = (key: 'corsOrigin' | 'allowedHosts', given: readonly string[], read: typeof readHost, what: string): readonly string[] =>
+    given.map((one) => {
+      const found = one === '*' ? one : read(one);
+      if (found === undefined) throw new SettingsError(`${called(key, one)}: must be ${what}, or *`);
+      return found;
+    });
   return {
-    corsOrigins: corsOrigin.map((origin) => origin.toLowerCase().replace(/\/$/, '')),
-    allowedHosts: allowedHosts.map((host) => host.toLowerCase()),
+    corsOrigins: each('corsOrigin', corsOrigin, readOrigin, 'origins such as https://app.example:8443'),
+    allowedHosts: each('allowedHosts', allowedHosts, readHost, 'host names such as app.example'),
   };
 }
 
@@ -181,40 +193,51 @@ function shownSettings(settings: Settings): Readonly<Record<string, Value>> {
   );
 }
 
-function voiceAliases(items: readonly string[]): VoiceTable {
+function voiceAliases(items: readonly string[], called: Called): VoiceTable {
   const aliases = parseVoiceAliases(items);
   if (!aliases)
-    throw new SettingsError(`--voice-alias ${items.join(',')}: must be name=voice,name=voice(0.5)+voice(0.5),... with each name once`);
+    throw new SettingsError(`${called('voiceAlias', items)}: must be name=voice,name=voice(0.5)+voice(0.5),... with each name once`);
   return aliases;
 }
 
 /** What the engine is told, in its units. */
-function engineSettings(settings: Settings): EngineConfig {
+function engineSettings(settings: Settings, called: Called): EngineConfig {
   const { speculativeNgramMinMatchWindowSize: least, speculativeNgramMaxMatchWindowSize: most } = settings;
   if (settings.speculativeNgram && least > most)
-    throw new SettingsError(`speculative-ngram: a match of at least ${least} and at most ${most} tokens`);
+    throw new SettingsError(
+      `${called('speculativeNgramMinMatchWindowSize', least)} and ${called('speculativeNgramMaxMatchWindowSize', most)}: a match has at least ${least} and at most ${most} tokens`,
+    );
   if (settings.speculativeNgram && settings.speculativeMtp)
-    throw new SettingsError('speculative-ngram and speculative-mtp: guesses are made in one of the two ways');
+    throw new SettingsError(`${called('speculativeNgram')} and ${called('speculativeMtp')}: guesses are made in one of the two ways`);
   const given = Object.entries(ENGINE_SETTINGS).flatMap(([key, row]) => {
     const value = settings[key as keyof typeof ENGINE_SETTINGS];
     if (value === undefined) return [];
     return [[key, 'scale' in row && typeof value === 'number' ? value * row.scale : value]];
   });
-  return Object.fromEntries(given) as EngineConfig;
+  return { ...(Object.fromEntries(given) as EngineConfig), transcriptionLanguage: languageOf(settings.transcriptionLanguage, called) };
+}
+
+/** The code of a language, given as requests may give it. */
+function languageOf(language: string, called: Called): string {
+  const code = language === 'auto' ? language : languageCode(language);
+  if (code !== undefined) return code;
+  throw new SettingsError(`${called('transcriptionLanguage', language)}: must be auto or an ISO 639-1 code such as en`);
 }
 
 /** Whether the settings of a split model fit together. */
-function checkSplit(engine: EngineConfig): EngineConfig {
+function checkSplit(engine: EngineConfig, called: Called): EngineConfig {
   const { tpSize, ppSize } = splitOf(engine);
   const { ppSplit, adapters } = engine;
   if (ppSplit !== 'auto' && ppSplit.length !== ppSize) {
-    throw new SettingsError(`--pp-split ${ppSplit.join(',')}: must be auto or ${ppSize} numbers of layers, as --pp-size says`);
+    throw new SettingsError(`${called('ppSplit', ppSplit)}: must be auto or ${ppSize} numbers of layers, as ${called('ppSize')} says`);
   }
   if (adapters.length > tpSize * ppSize) {
-    throw new SettingsError(`--adapters names ${adapters.length} for the ${tpSize * ppSize} parts of --tp-size and --pp-size`);
+    throw new SettingsError(
+      `${called('adapters')} names ${adapters.length} for the ${tpSize * ppSize} parts of ${called('tpSize')} and ${called('ppSize')}`,
+    );
   }
   if (adapters.length === 1 && tpSize * ppSize === 1)
-    throw new SettingsError(`--adapters names one and nothing to split; use --chat-adapter`);
+    throw new SettingsError(`${called('adapters')} names one and nothing to split; use --chat-adapter`);
   return engine;
 }
 

@@ -18,7 +18,7 @@ export function readSettings(
   const given = gather(argv, env, readFile);
   const checked = FLAGS.flatMap((flag) => {
     const found = given.get(flag.key);
-    return found?.raw === undefined || found.raw === null ? [] : [[flag.key, check(flag, found)]];
+    return isGiven(found) ? [[flag.key, check(flag, found)]] : [];
   });
   // `check` gives each value the type of its row.
   return { ...DEFAULTS, ...Object.fromEntries(checked) } as Settings;
@@ -29,28 +29,44 @@ export function givenSettings(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
-): ReadonlyMap<SettingKey, unknown> {
-  return new Map([...gather(argv, env, readFile)].map(([key, { raw }]) => [key, raw]));
+): ReadonlyMap<SettingKey, Given> {
+  return new Map([...gather(argv, env, readFile)].filter(([, found]) => isGiven(found)));
 }
 
 /** What was given, and how it is called where it was: `--port`, `PARLEY_PORT`, `'port' in FILE`. */
-interface Given {
+export interface Given {
   readonly raw: unknown;
   readonly place: string;
 }
+
+/** Null in a file is a setting that is left out. */
+const isGiven = (found: Given | undefined): found is Given => found?.raw !== undefined && found.raw !== null;
+
+/** What an error calls a setting, and its value where that is to be shown: by where it was given, else by its flag. */
+export type Called = (key: SettingKey, value?: Value) => string;
+
+/** How errors call these settings. */
+export function calledAs(given: ReadonlyMap<SettingKey, Given>): Called {
+  return (key, value) => {
+    const place = given.get(key)?.place ?? `--${nameOf(key)}`;
+    return value === undefined ? place : withValue(place, value);
+  };
+}
+
+const withValue = (place: string, value: unknown): string => `${place}${place.startsWith('PARLEY_') ? '=' : ' '}${String(value)}`;
 
 function gather(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
 ): ReadonlyMap<SettingKey, Given> {
-  const given = new Map<SettingKey, Given>([...parseArgv(argv)].map(([key, raw]) => [key, { raw, place: `--${nameOf(key)}` }]));
+  const given = parseArgv(argv);
   for (const { key, name, aka } of FLAGS) {
     const place = [name, ...(aka === undefined ? [] : [aka])].map(environmentName).find((variable) => env[variable] !== undefined);
     if (place !== undefined && !given.has(key)) given.set(key, { raw: env[place], place });
   }
   const file = given.get('config')?.raw;
-  for (const [key, raw] of typeof file === 'string' && file !== '' ? parseFile(file, readFile) : [])
+  for (const [key, raw] of typeof file === 'string' && file !== '' ? parseFile(file, readFile, calledAs(given)('config', file)) : [])
     if (!given.has(key)) given.set(key, { raw, place: `'${nameOf(key)}' in ${String(file)}` });
   return given;
 }
@@ -66,8 +82,8 @@ function flagNamed(name: string, where: string): Flag {
 }
 
 /** --name value, --name=value, --switch, --no-switch. */
-function parseArgv(argv: readonly string[]): Map<SettingKey, unknown> {
-  const given = new Map<SettingKey, unknown>();
+function parseArgv(argv: readonly string[]): Map<SettingKey, Given> {
+  const given = new Map<SettingKey, Given>();
   for (let i = 0; i < argv.length; i++) {
     const argument = argv[i] ?? '';
     const [, key = '', inline] = /^--([^=]+)(?:=([\s\S]*))?$/.exec(argument) ?? [];
@@ -77,31 +93,32 @@ function parseArgv(argv: readonly string[]): Map<SettingKey, unknown> {
     const next = argv[i + 1];
     // It would be left unread, and `--no-autotune=false` mean its opposite.
     if (negated && inline !== undefined) throw new SettingsError(`--${key} takes no value; --${flag.name}=false says the same`);
-    if (negated) given.set(flag.key, false);
-    else if (inline !== undefined) given.set(flag.key, inline);
-    else if (flag.type === 'boolean') given.set(flag.key, true);
+    const take = (raw: unknown): unknown => given.set(flag.key, { raw, place: `--${key}` });
+    if (negated) take(false);
+    else if (inline !== undefined) take(inline);
+    else if (flag.type === 'boolean') take(true);
     else if (next === undefined || next.startsWith('--')) throw new SettingsError(`--${key} needs a value`);
-    else given.set(flag.key, argv[++i]);
+    else take(argv[++i]);
   }
   return given;
 }
 
-function parseFile(path: string, readFile: (path: string) => string): [SettingKey, unknown][] {
+/** `called` is the setting that names the file. */
+function parseFile(path: string, readFile: (path: string) => string, called: string): [SettingKey, unknown][] {
   let value: unknown;
   try {
     value = JSON.parse(readFile(path));
   } catch (error) {
-    throw new SettingsError(`--config ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new SettingsError(`${called}: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new SettingsError(`--config ${path}: must hold a JSON object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new SettingsError(`${called}: must hold a JSON object`);
   return Object.entries(value).map(([key, entry]) => [flagNamed(key.replaceAll('_', '-'), `'${key}' in ${path}`).key, entry]);
 }
 
 function check(flag: Flag, { raw, place }: Given): Value {
   const words = 'words' in flag ? (flag.words ?? []) : [];
-  const shown = `${place}${place.startsWith('PARLEY_') ? '=' : ' '}${String(raw)}`;
-  const must = (what: string): SettingsError => new SettingsError(`${shown}: must be ${[...words, ''].join(' or ')}${what}`);
+  const must = (what: string): SettingsError =>
+    new SettingsError(`${withValue(place, raw)}: must be ${[...words, ''].join(' or ')}${what}`);
   // A key that is empty would let nobody in, and an empty path is the working folder.
   if (raw === '' && flag.type !== 'list') throw new SettingsError(`${place} is empty; give it a value or leave it out`);
   if (typeof raw === 'string' && words.includes(raw)) return raw;

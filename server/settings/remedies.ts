@@ -1,14 +1,23 @@
 /** Errors of the engine in the words of the command line. */
 import type { EngineError, Remedy } from '../../engine/errors.ts';
 
-/** What went wrong and what its operator can do, in one line. */
-export function inFlags({ code, message, remedies, details }: EngineError): string {
+/** What went wrong and what its operator can do, in one line. `own` are the options of a command, without dashes: it has not all flags that the server has. */
+export function inFlags({ code, message, remedies, details }: EngineError, own?: readonly string[]): string {
   if (code === 'no_adapter') return `${message}; 'npx parley adapters' lists what there is`;
-  if (details?.['modelTask'] !== undefined) return `${message}; --${details['modelTask']}-model takes it`;
-  const [first, ...others] = remedies;
+  const task = details?.['modelTask'];
+  if (task !== undefined) return own ? `${message}; 'npm start' serves it with --${task}-model` : `${message}; --${task}-model takes it`;
+  const here = own ? remedies.flatMap((remedy) => within(remedy, own)) : remedies;
+  const [where, ways] = here.length > 0 ? ['', here] : [" of 'npm start'", remedies];
+  const [first, ...others] = ways;
   if (!first) return message;
-  if (others.length === 0) return `${message}; ${first.does} with ${flagsOf(first)}`;
-  return `${message}. Ways out: ${remedies.map((remedy) => `${remedy.does} (${flagsOf(remedy)})`).join('; ')}.`;
+  if (others.length === 0) return `${message}; ${first.does} with ${flagsOf(first)}${where}`;
+  return `${message}. Ways out${where}: ${ways.map((remedy) => `${remedy.does} (${flagsOf(remedy)})`).join('; ')}.`;
+}
+
+/** What of a remedy a command can do by these options. */
+function within({ does, settings }: Remedy, options: readonly string[]): readonly Remedy[] {
+  const known = settings.filter(({ name }) => options.includes(dashed(name)));
+  return known.length > 0 ? [{ does, settings: known }] : [];
 }
 
 function flagsOf({ settings }: Remedy): string {

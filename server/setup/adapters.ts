@@ -51,6 +51,12 @@ export async function runAdapters(argv: readonly string[]): Promise<void> {
   process.exit(found.rows.length > 0 ? 0 : 1);
 }
 
+/** The adapters that a setting may name, as they are listed. */
+export async function adapterNames(): Promise<readonly string[]> {
+  const [listing] = (await probe({}, ['--list'])).lines;
+  return listing?.type === 'listed' ? listing.names : [];
+}
+
 /** Probes every driver file in a process of its own, one after the other, so that they do not slow each other down. */
 export async function findAdapters(): Promise<Found> {
   const [listing] = (await probe({}, ['--list'])).lines;

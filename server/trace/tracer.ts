@@ -44,7 +44,8 @@ export function createTracer(env: Readonly<Record<string, string | undefined>>, 
     return name === undefined ? [] : [[name, decoded(value!.trim())] as const];
   });
   const endpoint = (env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '').replace(/\/+$/, '');
-  return new OtlpTracer({ endpoint, headers: Object.fromEntries(pairs), serviceName: env['OTEL_SERVICE_NAME'] ?? 'parley', log });
+  // OpenTelemetry's variables are unset where they are empty.
+  return new OtlpTracer({ endpoint, headers: Object.fromEntries(pairs), serviceName: env['OTEL_SERVICE_NAME'] || 'parley', log });
 }
 
 /** A value that is no percent-encoding stands for itself. */

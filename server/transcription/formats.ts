@@ -1,7 +1,7 @@
 /** A whole transcript in each of the formats that clients ask for. */
 import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { toSubtitles } from '../../engine/util/subtitles.ts';
-import { englishName } from './schema.ts';
+import { englishName } from './languages.ts';
 import type { Granularity, TranscriptFormat, TranscriptionCall } from './schema.ts';
 
 type Part<Type extends TranscriptionEvent['type']> = Extract<TranscriptionEvent, { type: Type }>;

@@ -9,6 +9,7 @@ import type { ModelNames } from '../body/describe.ts';
 import { defined } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 import { parseBoolean } from './form-values.ts';
+import { languageCode } from './languages.ts';
 
 /** Formats this server answers with. */
 export const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
@@ -17,12 +18,6 @@ export const GRANULARITIES = ['segment', 'word'] as const;
 export type Granularity = (typeof GRANULARITIES)[number];
 /** Formats that say when something was said. */
 const TIMED: readonly TranscriptFormat[] = ['srt', 'verbose_json', 'vtt'];
-
-/** ISO 639 codes of the languages Whisper was trained on. */
-const LANGUAGES =
-  'en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr pa si km sn yo so af oc ka be tg sd gu am yi lo uz fo ht ps tk nn mt sa lb my bo tl mg as tt haw ln ha ba jw su yue'.split(
-    ' ',
-  );
 
 type Task = NonNullable<TranscriptionRequest['task']>;
 
@@ -159,30 +154,9 @@ function parseGranularities(values: readonly string[]): readonly Granularity[] {
   return known.length > 0 ? known : ['segment'];
 }
 
-/** The English name of a language's code in lower case, as OpenAI writes it. */
-export function englishName(code: string): string {
-  return OWN_NAMES[code] ?? (LANGUAGE_NAMES.of(code) ?? code).toLowerCase();
-}
-
-/** Where OpenAI's name is not the one that Unicode has. */
-const OWN_NAMES: Readonly<Record<string, string>> = { bn: 'bengali', mi: 'maori', my: 'myanmar', nn: 'nynorsk', tl: 'tagalog' };
-
-/** Names that OpenAI's code takes beside those, and Unicode's. */
-const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
-  ['bangla', 'bn'], ['māori', 'mi'], ['burmese', 'my'], ['norwegian nynorsk', 'nn'], ['filipino', 'tl'], ['valencian', 'ca'], ['flemish', 'nl'],
-  ['haitian', 'ht'], ['letzeburgesch', 'lb'], ['pushto', 'ps'], ['panjabi', 'pa'], ['moldavian', 'ro'], ['moldovan', 'ro'], ['sinhalese', 'si'],
-  ['castilian', 'es'], ['mandarin', 'zh'],
-]); // prettier-ignore
-
-const LANGUAGE_NAMES = new Intl.DisplayNames('en', { type: 'language' });
-
-/** A code, a code with a region, or an English name, as the code. */
 function parseLanguage(language: string | undefined): string | undefined {
   if (language === undefined || language === '') return undefined;
-  const wanted = language.trim().toLowerCase();
-  const code = wanted.split(/[-_]/)[0];
-  const found =
-    LANGUAGES.find((known) => known === code) ?? LANGUAGES.find((known) => englishName(known) === wanted) ?? OTHER_NAMES.get(wanted);
+  const found = languageCode(language);
   if (found === undefined)
     throw invalidValue('language', `'language' must be an ISO 639-1 code such as 'en', got '${language.slice(0, 40)}'`);
   return found;

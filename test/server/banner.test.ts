@@ -67,6 +67,16 @@ test.each([
   expect(banner.find((line) => line.startsWith('guesses'))).toBe(said && `guesses        ${said}`);
 });
 
+test('a language of speech that the transcription model does not know', () => {
+  const said = (language: string): string | undefined => {
+    const models = FAKE_INFO.models.map((model) => (model.task === 'transcription' ? { ...model, languages: ['en', 'de'] } : model));
+    const config = parseServerConfig([`--transcription-language=${language}`], {});
+    return describeStart(config, { ...FAKE_INFO, models }, [3000, 3001, 3002], 1).split('\n').find((line) => line.includes('--transcription-language')); // prettier-ignore
+  };
+  expect(said('ja')).toBe('note           --transcription-language ja has no effect: the transcription model does not know this language');
+  expect([said('de'), said('auto')]).toEqual([undefined, undefined]);
+});
+
 test('prompts in matrices: said where they are asked for, and where that has no effect', () => {
   const lines = (argv: readonly string[], numerics: ModelInfo['numerics']): string[] => {
     const models = FAKE_INFO.models.map((model) => (model.task === 'chat' ? { ...model, numerics } : model));

@@ -8,7 +8,7 @@ import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { runBench } from '../../server/commands/bench.ts';
-import { describeFindings, examine, memory, portsOf } from '../../server/commands/doctor.ts';
+import { chosenBy, describeFindings, examine, memory, namedAdapters } from '../../server/commands/doctor.ts';
 import { converse, runPrompt } from '../../server/commands/run.ts';
 import { modelPath } from '../../server/commands/chat-command.ts';
 import { ROOT } from '../../server/setup/layout.mjs';
@@ -87,7 +87,7 @@ test.each([
   [['models/parley-chat', 'Hi', 'there'], /^2 prompts are given; put one into quotation marks/],
   [['models/parley-chat', 'Hi', '--top', '1'], /^Unknown option '--top'; /],
   [['--seed', '1'], /^no model is named; /],
-  [['models/parley-chat', 'Hi', '--seed', '-1'], /^Option '--seed' argument is ambiguous; /],
+  [['models/parley-chat', 'Hi', '--seed', '-1'], /^--seed -1: expected a whole number from 0 to 9007199254740991; /],
 ])('run %j is refused before anything is loaded', async (argv, message) => {
   const { code, out, err } = await refused(runPrompt, argv);
   expect([code, out]).toEqual([2, '']);
@@ -103,7 +103,7 @@ test.each([
   ],
   [
     ['models/parley-speech', 'Hi'],
-    /^models\/parley-speech: config\.json: a speech model .*, where a chat model is expected; --speech-model takes it\n$/,
+    /^models\/parley-speech: config\.json: a speech model .*, where a chat model is expected; 'npm start' serves it with --speech-model\n$/,
   ],
 ])('run %j is refused in a line', async (argv, message) => {
   const { code, out, err } = await run(...argv);
@@ -200,6 +200,9 @@ test('bench refuses what is no number, and more than a model', async () => {
     [['--random', 'llama-8b', '--quantization', 'q4'], /^--quantization q4: expected one of f32, f16, bf16, q4_0, /],
     [['--random', 'llama-8b', '--layers', '33'], /^--layers 33: expected a whole number from 1 to 32; /],
     [['--random', 'llama-8b', 'models/a'], /^--random and models\/a: 'bench' takes one model; /],
+    [['--random', 'llama-8b', '--seed', '-1'], /^--seed -1: expected a whole number from 0 to 4294967295; /],
+    [['--tokens', '-5', '--json'], /^--tokens -5: expected a whole number from 2 /],
+    [['-5'], /^Unknown option '-5'; /],
     [['models/a', '--seed', '3'], /^--seed goes with --random; /],
     [['--numerics', 'exact'], /^--numerics exact: expected invariant or fast; /],
     [['--clients', '1,x'], /^--clients x: expected a whole number from 1 to 256; 'parley bench --help' lists what there is\n$/],
@@ -209,6 +212,8 @@ test('bench refuses what is no number, and more than a model', async () => {
   }
 });
 
+const NOTHING = { ports: [], adapters: [] };
+
 test('doctor finds a port that is taken and a hub that is away, and says what helps', async () => {
   const hub = createServer((_request, response) => response.writeHead(503).end());
   const taken = createServer();
@@ -217,21 +222,26 @@ test('doctor finds a port that is taken and a hub that is away, and says what he
   await new Promise<void>((resolve) => taken.listen(0, resolve));
   const [hubPort, takenPort] = [hub, taken].map((server) => (server.address() as AddressInfo).port) as [number, number];
   const settings = { hubCache: `${homedir()}/no/such/folder`, ownCache: homedir(), endpoint: `http://127.0.0.1:${hubPort}` };
-  const findings = await examine(settings, [['--port', takenPort]]);
+  const findings = await examine(settings, { ports: [['--port', takenPort]], adapters: [['PARLEY_ADAPTER', 'nope']] });
   const of = (what: string) => findings.find((finding) => finding.what === what);
   expect(of(`port ${takenPort}`)).toMatchObject({ state: 'wrong', mend: '--port chooses another' });
   expect(of('hub')).toMatchObject({ state: 'note', found: expect.stringContaining('answers 503') as string });
   expect(of('Node')?.state).toBe('ok');
   expect(of('adapter')?.found).toMatch(/\S/);
+  // Or there is no adapter at all.
+  expect(findings.filter(({ what }) => what === 'adapter').at(-1)).toMatchObject({
+    state: 'wrong',
+    found: expect.stringMatching(/^(PARLEY_ADAPTER: no WebGPU adapter matches 'nope'; there (is|are) '|no WebGPU adapter)/) as string,
+  });
   expect(of('disk')?.found).toMatch(/free for models in .*no.such.folder$/);
   const file = fileURLToPath(new URL('../../package.json', import.meta.url));
-  expect((await examine({ ...settings, offline: 'x', hubCache: join(file, 'hub') }, [])).find(({ what }) => what === 'disk')).toEqual({
+  expect((await examine({ ...settings, offline: 'x', hubCache: join(file, 'hub') }, NOTHING)).find(({ what }) => what === 'disk')).toEqual({
     what: 'disk',
     state: 'note',
     found: `no model can be kept in ${join(file, 'hub')}: ${file} may not be written (EACCES)`,
     mend: 'HF_HOME and PARLEY_CACHE name folders that may',
   });
-  expect((await examine({ ...settings, offline: 'HF_HUB_OFFLINE' }, [])).find(({ what }) => what === 'hub')?.found).toBe(
+  expect((await examine({ ...settings, offline: 'HF_HUB_OFFLINE' }, NOTHING)).find(({ what }) => what === 'hub')?.found).toBe(
     'not asked: HF_HUB_OFFLINE is set',
   );
 });
@@ -272,10 +282,22 @@ test('doctor says what to leave out where memory is short, below what it is abou
 });
 
 test('doctor looks at the ports that the environment chooses, and says what is wrong there', () => {
-  expect(portsOf({})).toEqual({ ports: [['--port', 3000], ['--speech-port', 3001], ['--transcription-port', 3002]], problems: [] }); // prettier-ignore
+  const usual = [['--port', 3000], ['--speech-port', 3001], ['--transcription-port', 3002]]; // prettier-ignore
+  expect(chosenBy({})).toEqual({ ports: usual, adapters: [], problems: [] });
   const chosen = { PARLEY_PORT: '4000', PARLEY_SPEECH_PORT: '0', PARLEY_TRANSCRIPTION_MODEL: 'none' };
-  expect(portsOf(chosen)).toEqual({ ports: [['--port', 4000]], problems: [] });
-  const { ports, problems } = portsOf({ PARLEY_PORT: 'http' });
+  expect(chosenBy(chosen)).toEqual({ ports: [['--port', 4000]], adapters: [], problems: [] });
+  const { ports, problems } = chosenBy({ PARLEY_PORT: 'http' });
   expect(ports).toEqual([]);
   expect(problems).toEqual([{ what: 'settings', state: 'wrong', found: expect.stringMatching(/^PARLEY_PORT=http: must be /) }]);
+});
+
+test('doctor looks for the adapters that the environment names for the models it has', () => {
+  const env = { PARLEY_ADAPTER: 'B', PARLEY_ADAPTERS: 'A#1,A', PARLEY_SPEECH_MODEL: 'none', PARLEY_SPEECH_ADAPTER: 'C' };
+  const { adapters } = chosenBy(env);
+  expect(adapters).toEqual([['PARLEY_ADAPTERS', 'A#1'], ['PARLEY_ADAPTERS', 'A'], ['PARLEY_ADAPTER', 'B']]); // prettier-ignore
+  expect(namedAdapters(adapters, ['a 1', 'X B'])).toEqual([
+    { what: 'adapter', state: 'wrong', found: "PARLEY_ADAPTERS: no WebGPU adapter matches 'A#1'; there are 'a 1', 'X B'", mend: "'parley adapters' shows what names they have" },
+    { what: 'adapter', state: 'ok', found: 'PARLEY_ADAPTERS means a 1' },
+    { what: 'adapter', state: 'ok', found: 'PARLEY_ADAPTER means X B' },
+  ]); // prettier-ignore
 });

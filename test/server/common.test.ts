@@ -120,6 +120,8 @@ describe('bodies', () => {
       [`${transcription}/v1/audio/speech`, /the speech listener/],
       [`${chat}/v1/responses`, /POST \/v1\/chat\/completions is$/],
       [`${chat}/v1/v1/chat/completions`, /twice$/],
+      [`${chat}/v1//chat/completions`, /there is no POST \/v1\/\/chat\/completions here: the path has \/\/ where \/ is meant; /],
+      [`${speech}//v1/audio/speech`, /the path has \/\/ where/],
       [`${chat}/v1/embeddings`, /there is no POST \/v1\/embeddings here$/],
     ] as const) {
       const { status, json } = await postJson(url, {});

@@ -8,7 +8,7 @@ import { readTls } from '../../server/access/tls.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
 import { listen } from '../../server/http/listen.ts';
 import { FLAGS } from '../../server/settings/flags.ts';
-import { helpText, readSettings } from '../../server/settings/read.ts';
+import { calledAs, helpText, readSettings } from '../../server/settings/read.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import { GOOD, NAMES, ROUTES } from '../support/each-listener.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
@@ -201,7 +201,7 @@ describe('the image', () => {
 
   test('is healthy with HTTPS too', async () => {
     const [cert, key] = ['server.pem', 'server.key'].map((name) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname);
-    const tls = readTls({ cert: cert!, key: key! }, (path) => readFileSync(path, 'utf8'));
+    const tls = readTls({ cert: cert!, key: key! }, (path) => readFileSync(path, 'utf8'), calledAs(new Map()));
     const listener = await listen(createChatApp({ engine: new FakeEngine(), modelId: 'parley-chat' }), { host: '127.0.0.1', port: 0, tls });
     onTestFinished(() => listener.destroy());
     const environment = { PARLEY_TLS_CERT: cert!, PARLEY_TLS_KEY: key! };

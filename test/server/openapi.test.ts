@@ -18,6 +18,7 @@ interface Document {
 }
 
 interface Operation {
+  readonly parameters?: readonly object[];
   readonly summary: string;
   readonly tags: readonly string[];
   readonly security?: unknown;
@@ -115,6 +116,10 @@ describe('/openapi.json', () => {
     const both = await documentOf((await startListeners({}, { apiKey: 'k', adminKey: 'a' })).chat);
     expect(both.paths['/get_server_info']!['get']!.security).toEqual([{ key: [] }, { admin: [] }]);
     expect(both.paths['/v1/flush_cache']!['post']!.security).toEqual([{ admin: [] }]);
+    for (const method of ['get', 'post']) {
+      const [timeout, ...others] = both.paths['/v1/flush_cache']![method]!.parameters!;
+      expect([timeout, others]).toMatchObject([{ name: 'timeout', in: 'query', schema: { type: 'number', minimum: 0, maximum: 600 } }, []]);
+    }
     expect(both.paths['/v1/tokenize']!['post']!.security).toBeUndefined();
   });
 });

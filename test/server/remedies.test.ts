@@ -31,6 +31,14 @@ test('one remedy follows the fault, a switch has no value, and no remedy changes
     'for speech; --speech-model takes it',
   );
   expect(inFlags(new EngineError('internal', 'a bug'))).toBe('a bug');
+  const own = ['seed', 'context-length'];
+  expect(inFlags(new EngineError('unsupported', 'for speech', { details: { modelTask: 'speech' } }), own)).toBe(
+    "for speech; 'npm start' serves it with --speech-model",
+  );
+  expect(inFlags(new EngineError('invalid_model', 'too large', { remedies: [LOAD_AS_F32] }), own)).toBe("too large; load it with --dtype f32 of 'npm start'"); // prettier-ignore
+  expect(inFlags(tooLarge(), own)).toMatch(/\. Ways out of 'npm start': split the model .*\(--mem-fraction-static\); /);
+  const shorter: Remedy = { does: 'shorten it', settings: [{ name: 'contextLength' }, { name: 'pageSize' }] };
+  expect(inFlags(new EngineError('out_of_memory', 'too long', { remedies: [LOAD_AS_F32, shorter] }), own)).toBe('too long; shorten it with --context-length'); // prettier-ignore
   expect(inFlags(new EngineError('no_adapter', 'none'))).toBe("none; 'npx parley adapters' lists what there is");
 });
 

@@ -1,5 +1,7 @@
-import { resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { DEFAULT_ENGINE_CONFIG, ENGINE_SETTINGS, headDrafts, promptLookup, resolveConfig, splitOf } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import { defineSettings } from '../../engine/util/setting.ts';
@@ -124,6 +126,30 @@ describe('parseServerConfig', () => {
   test('hosts and origins are compared as browsers send them', () => {
     const { origins } = parseServerConfig(['--allowed-hosts', 'AI.example', '--cors-origin', 'https://App.Example/,http://a:8080'], {});
     expect(origins).toEqual({ allowedHosts: ['ai.example'], corsOrigins: ['https://app.example', 'http://a:8080'] });
+    const origin = (given: string) => parseServerConfig(['--cors-origin', given], {}).origins.corsOrigins;
+    expect(origin('https://a.example:443,http://a.example:80/,https://a.example:80')).toEqual(['https://a.example', 'http://a.example', 'https://a.example:80']); // prettier-ignore
+    expect(origin('*,null,Chrome-Extension://AbC,https://bücher.example')).toEqual(['*', 'null', 'chrome-extension://abc', 'https://xn--bcher-kva.example']); // prettier-ignore
+    const hosts = (given: string) => parseServerConfig(['--allowed-hosts', given], {}).origins.allowedHosts;
+    expect(hosts('a.example:3000,*,::1,[::1]:80,bücher.example:80')).toEqual(['a.example', '*', '::1', '::1', 'xn--bcher-kva.example']);
+  });
+
+  test.each([
+    ['--cors-origin', 'a.example'],
+    ['--cors-origin', 'https://a.example/page'],
+    ['--cors-origin', 'https://*.example'],
+    ['--cors-origin', 'https://a.example:port'],
+    ['--allowed-hosts', 'https://a.example'],
+    ['--allowed-hosts', '*.example'],
+    ['--allowed-hosts', 'a.example/page'],
+  ])('%s %s could match nothing, and is refused', (flag, value) => {
+    const message = flag === '--cors-origin' ? 'origins such as https://app.example:8443' : 'host names such as app.example';
+    expect(() => parseServerConfig([flag, value], {})).toThrow(`${flag} ${value}: must be ${message}, or *`);
+  });
+
+  test('the language of speech is given as requests give it', () => {
+    const language = (given: string) => parseServerConfig([`--transcription-language=${given}`], {}).engine.transcriptionLanguage;
+    expect(['auto', 'de', 'EN', 'english', 'pt-BR', 'Mandarin'].map(language)).toEqual(['auto', 'de', 'en', 'en', 'pt', 'zh']);
+    expect(() => language('xx')).toThrow(/^--transcription-language xx: must be auto or an ISO 639-1 code such as en$/);
   });
 
   test('shows every setting but the key', () => {
@@ -201,6 +227,27 @@ describe('readSettings', () => {
   });
 });
 
+test('what is wrong is called by where it was given, wherever that is found out', () => {
+  const refused = (env: Readonly<Record<string, string>>, message: RegExp) => expect(() => parseServerConfig([], env)).toThrow(message);
+  refused({ PARLEY_API_KEYS: '/nope' }, /^PARLEY_API_KEYS=\/nope: there is no such file$/);
+  refused({ PARLEY_TLS_CERT: '/nope', PARLEY_TLS_KEY: '/nope' }, /^PARLEY_TLS_CERT=\/nope: there is no such file$/);
+  refused({ PARLEY_TLS_CERT: 'a' }, /^TLS needs both PARLEY_TLS_CERT and --tls-key$/);
+  refused({ PARLEY_CONFIG: '/nope' }, /^PARLEY_CONFIG=\/nope: there is no such file$/);
+  refused({ PARLEY_VOICE_ALIAS: 'a' }, /^PARLEY_VOICE_ALIAS=a: must be name=voice/);
+  refused({ PARLEY_PP_SPLIT: '1,1' }, /^PARLEY_PP_SPLIT=1,1: must be auto or 1 numbers of layers, as --pp-size says$/);
+  refused({ PARLEY_ADAPTERS: 'A' }, /^PARLEY_ADAPTERS names one/);
+  refused({ PARLEY_CORS_ORIGIN: 'a' }, /^PARLEY_CORS_ORIGIN=a: must be origins/);
+  refused({ PARLEY_SPECULATIVE_NGRAM: '1', PARLEY_SPECULATIVE_MTP: '1' }, /^PARLEY_SPECULATIVE_NGRAM and PARLEY_SPECULATIVE_MTP: guesses/);
+  const window = { PARLEY_SPECULATIVE_NGRAM: '1', PARLEY_SPECULATIVE_NGRAM_MIN_MATCH_WINDOW_SIZE: '9' };
+  refused(window, /^PARLEY_SPECULATIVE_NGRAM_MIN_MATCH_WINDOW_SIZE=9 and --speculative-ngram-max-match-window-size 5: /);
+  const file = JSON.stringify({ voice_alias: ['a'] });
+  const folder = mkdtempSync(join(tmpdir(), 'parley-settings-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'x.json'), file);
+  expect(() => parseServerConfig(['--config', join(folder, 'x.json')], {})).toThrow(/^'voice-alias' in .*x\.json a: must be name=voice/);
+  expect(() => readSettings(['--admin-api-key='], {}, noFile)).toThrow(/^--admin-api-key is empty/);
+});
+
 test('a variable is called by its name, and an empty key lets nobody start a server that nobody can use', () => {
   expect(() => readSettings([], { PARLEY_PORT: 'abc' }, noFile)).toThrow(/^PARLEY_PORT=abc: must be an integer$/);
   expect(() => readSettings([], { PARLEY_API_KEY: '' }, noFile)).toThrow(/^PARLEY_API_KEY is empty; give it a value or leave it out$/);
@@ -254,8 +301,8 @@ describe('a setting is one row', () => {
   test('every setting of the engine reaches it, in its units', () => {
     const offered = operable.filter(({ key }) => key in ENGINE_SETTINGS);
     expect(offered.length).toBe(Object.values(ENGINE_SETTINGS).filter((row) => 'group' in row).length);
-    // Not all fit together: one at a time.
-    for (const flag of offered.filter(({ key }) => !['adapters', 'ppSplit'].includes(key))) {
+    // Not all fit together: one at a time, and some not alone, or not whatever they are.
+    for (const flag of offered.filter(({ key }) => !['adapters', 'ppSplit', 'transcriptionLanguage'].includes(key))) {
       const { raw, value } = sample(flag);
       const scale = 'scale' in flag ? (flag.scale ?? 1) : 1;
       const { engine } = parseServerConfig([`--${flag.name}=${raw}`], {});

@@ -12,12 +12,15 @@ import { createChatApp } from '../../server/chat/routes.ts';
 import { listen } from '../../server/http/listen.ts';
 import type { Listener } from '../../server/http/listen.ts';
 import { parseServerConfig } from '../../server/settings/config.ts';
+import { calledAs } from '../../server/settings/read.ts';
 import { CHAT_PATH, GOOD_CHAT } from '../support/chat-body.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { JSON_TYPE, until } from '../support/listeners.ts';
 import { spawnAt, whenReady } from '../support/server-process.ts';
 
 const FOLDER = new URL('../fixtures/tls/', import.meta.url);
+/** Nothing was given in another place than the command line. */
+const called = calledAs(new Map());
 const fixture = (name: string): string => new URL(name, FOLDER).pathname;
 const read = (path: string): string => readFileSync(path, 'utf8');
 const ca = read(fixture('ca.pem'));
@@ -43,7 +46,7 @@ async function ask(port: number, path: string, { body, ...options }: RequestOpti
 }
 
 async function serve(engine: FakeEngine, clientCa?: string): Promise<Listener> {
-  const tls = readTls({ ...filesOf('server'), ...(clientCa !== undefined && { clientCa }) }, read);
+  const tls = readTls({ ...filesOf('server'), ...(clientCa !== undefined && { clientCa }) }, read, called);
   const listener = await listen(createChatApp({ engine, modelId: 'parley-chat' }), { host: '127.0.0.1', port: 0, tls });
   onTestFinished(() => listener.destroy());
   return listener;
@@ -52,7 +55,7 @@ async function serve(engine: FakeEngine, clientCa?: string): Promise<Listener> {
 test('answers HTTPS, and takes another certificate for new connections', async () => {
   const listener = await serve(new FakeEngine());
   expect(await ask(listener.port, '/health')).toEqual({ status: 200, text: '{"status":"ok"}', subject: 'server' });
-  listener.renewTls(readTls(filesOf('renewed'), read));
+  listener.renewTls(readTls(filesOf('renewed'), read, called));
   expect((await ask(listener.port, '/health')).subject).toBe('renewed');
 });
 
@@ -66,7 +69,7 @@ test('with a list of signers lets in clients with a certificate of theirs only',
 test('a file that is empty, cut off or no certificate is refused: Node would let in whom any public authority signed, or nobody', () => {
   const good = read(fixture('ca.pem'));
   const files = { ...filesOf('server'), clientCa: 'ca' };
-  const withSigners = (text: string) => () => readTls(files, (path) => (path === 'ca' ? text : read(path)));
+  const withSigners = (text: string) => () => readTls(files, (path) => (path === 'ca' ? text : read(path)), called);
   expect(withSigners('\n')).toThrow(/^--tls-client-ca ca: it is empty$/);
   expect(withSigners('nothing')).toThrow(/^--tls-client-ca ca: there is no certificate in it \(PEM\)$/);
   expect(withSigners(good.slice(0, 300))).toThrow(/^--tls-client-ca ca: certificate 1 of 1 cannot be read$/);
@@ -77,7 +80,7 @@ test('a file that is empty, cut off or no certificate is refused: Node would let
     ['key', files.key],
   ] as const)
     // prettier-ignore
-    expect(() => readTls(files, (path) => (path === empty ? '' : good))).toThrow(`--tls-${flag} ${empty}: it is empty`);
+    expect(() => readTls(files, (path) => (path === empty ? '' : good), called)).toThrow(`--tls-${flag} ${empty}: it is empty`);
 });
 
 test('a drain lets an answer end, closes what is idle, and what has never asked', async () => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { writeWav } from '../../engine/audio/wav.ts';
 import { createLog } from '../../server/log.ts';
+import { tracerOf } from '../../server/serve.ts';
 import { createTracer } from '../../server/trace/tracer.ts';
 import { GOOD, ROUTES } from '../support/each-listener.ts';
 import { postForm, postJson, send, startListeners } from '../support/listeners.ts';
@@ -92,6 +93,19 @@ test('a chat is a request with a queue, a prefill and a decode, in the trace of 
   expect([attribute(spoken, 'gen_ai.output.type'), ...phasesOf(spans(), spoken)]).toEqual(['speech', 'queue', 'synthesis']);
   expect(got[0]).toMatchObject({ url: '/v1/traces', key: 'a b' });
   expect(got.map(({ text }) => text).join('')).not.toContain('secret');
+});
+
+test("OpenTelemetry's variables are read as it reads them: booleans in any case, empty ones as unset", async () => {
+  const { got, endpoint } = await collector();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: '' };
+  const log = createLog('silent');
+  for (const disabled of ['true', 'TRUE', 'True']) expect(await tracerOf({ ...env, OTEL_SDK_DISABLED: disabled }, log)).toBeUndefined();
+  expect(await tracerOf({ ...env, OTEL_EXPORTER_OTLP_ENDPOINT: '' }, log)).toBeUndefined();
+  const tracer = await tracerOf({ ...env, OTEL_SDK_DISABLED: '' }, log);
+  const { chat } = await startListeners({}, { tracer: tracer! });
+  await postJson(chat + ROUTES.chat, GOOD);
+  await expect.poll(async () => (await tracer!.flush(), got.length)).toBe(1);
+  expect(got[0]!.text).toContain('{"key":"service.name","value":{"stringValue":"parley"}}');
 });
 
 test('a transcription is received, unpacked, encoded and decoded', async () => {

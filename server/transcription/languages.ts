@@ -1,0 +1,31 @@
+/** The languages that Whisper was trained on, by their codes and as people call them. */
+
+/** ISO 639 codes of the languages Whisper was trained on. */
+const LANGUAGES =
+  'en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr pa si km sn yo so af oc ka be tg sd gu am yi lo uz fo ht ps tk nn mt sa lb my bo tl mg as tt haw ln ha ba jw su yue'.split(
+    ' ',
+  );
+
+/** The English name of a language's code in lower case, as OpenAI writes it. */
+export function englishName(code: string): string {
+  return OWN_NAMES[code] ?? (LANGUAGE_NAMES.of(code) ?? code).toLowerCase();
+}
+
+/** Where OpenAI's name is not the one that Unicode has. */
+const OWN_NAMES: Readonly<Record<string, string>> = { bn: 'bengali', mi: 'maori', my: 'myanmar', nn: 'nynorsk', tl: 'tagalog' };
+
+/** Names that OpenAI's code takes beside those, and Unicode's. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['bangla', 'bn'], ['māori', 'mi'], ['burmese', 'my'], ['norwegian nynorsk', 'nn'], ['filipino', 'tl'], ['valencian', 'ca'], ['flemish', 'nl'],
+  ['haitian', 'ht'], ['letzeburgesch', 'lb'], ['pushto', 'ps'], ['panjabi', 'pa'], ['moldavian', 'ro'], ['moldovan', 'ro'], ['sinhalese', 'si'],
+  ['castilian', 'es'], ['mandarin', 'zh'],
+]); // prettier-ignore
+
+const LANGUAGE_NAMES = new Intl.DisplayNames('en', { type: 'language' });
+
+/** A code, a code with a region, or an English name, as the code; undefined for what is none of Whisper's. */
+export function languageCode(language: string): string | undefined {
+  const wanted = language.trim().toLowerCase();
+  const code = wanted.split(/[-_]/)[0];
+  return LANGUAGES.find((known) => known === code) ?? LANGUAGES.find((known) => englishName(known) === wanted) ?? OTHER_NAMES.get(wanted);
+}
