@@ -57,7 +57,12 @@ async function loadOne(task: Task, source: string, options: LoadOptions): Promis
     const vad = task === 'transcription' && { vad: new URL('../../models/silero-vad/model.safetensors', import.meta.url).href };
     const config = { ...TAB_CONFIG, deviceMemory: tabMemory(memoryBytes), ...engineSettings(options) };
     const loaded = await loadInWorker(start, { config, model: { ...model, task }, ...vad }, { log, signal });
-    onProgress?.({ task, state: 'ready' });
+    try {
+      onProgress?.({ task, state: 'ready' });
+    } catch (error) {
+      loaded.end();
+      throw error;
+    }
     return loaded;
   } catch (error) {
     throw signal.aborted ? new APIUserAbortError() : toLoadError(error, task);

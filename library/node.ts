@@ -20,7 +20,7 @@ async function load(options: LoadOptions): Promise<ParleyInstance> {
     engine: (task) => (config[task] ? engine : undefined),
     encoders: codec,
     speechFormat: 'mp3',
-    decode: async (bytes) => codec.decode(Blocks.of([bytes])),
+    decode: async (bytes, signal) => codec.decode(Blocks.of([bytes]), signal),
     close: async () => {
       await Promise.all([engine.close(), codec.close()]);
     },

@@ -24,8 +24,11 @@ export interface Host {
   /** The engine of a task; undefined where no such model was loaded. */
   engine(task: ModelInfo['task']): Engine | undefined;
   readonly encoders: Encoders;
-  /** Decodes a recording to what the engine hears; `warnings` say what was wrong with it. */
-  decode(bytes: Uint8Array<ArrayBuffer>): Promise<{ readonly samples: Float32Array | SampleFile; discard(): Promise<void> }>;
+  /** Decodes a recording to what the engine hears, or rejects when the signal aborts. */
+  decode(
+    bytes: Uint8Array<ArrayBuffer>,
+    signal: AbortSignal,
+  ): Promise<{ readonly samples: Float32Array | SampleFile; discard(): Promise<void> }>;
   /** Where speech requests do not say. */
   readonly speechFormat: SpeechFormat;
   close(): Promise<void>;
@@ -85,13 +88,13 @@ export const STANDARD_NAMES: Readonly<Record<ModelInfo['task'], readonly string[
 
 function createChat(host: Host, calling: Calling) {
   return (body: Body, options?: RequestOptions): Promise<unknown> =>
-    calling(options, async ({ controller }) => {
+    calling(options, async ({ controller, release }) => {
       const call = parseChatBody({ ...body }, { modelOptional: true, maxRunningRequests: MAX_RUNNING });
       const { engine, model } = served(host, 'chat', call.model);
       const hash = await sha256(describeBuild(engine.info(), model));
       const answer = chatAnswer(call, createEnvelope(model.id, fingerprint(hash), 'chatcmpl'), 'reasoning_content');
       const sources = [engine.chat(call.request, controller.signal)];
-      return call.stream ? streamOf(answerChunks(sources, answer), controller) : plain(await wholeAnswer(sources, answer));
+      return call.stream ? streamOf(answerChunks(sources, answer), { controller, release }) : plain(await wholeAnswer(sources, answer));
     });
 }
 
@@ -112,17 +115,26 @@ function createSpeech(host: Host, calling: Calling) {
 
 function createTranscription(host: Host, calling: Calling) {
   return (body: Body, options?: RequestOptions): Promise<unknown> =>
-    calling(options, async ({ controller }) => {
-      const { file, ...fields } = body as { readonly file?: unknown };
-      const form = { fields: formOf(fields), file: await bytesOf(file) };
+    calling(options, async ({ controller, release }) => {
+      const { file, ...fields } = { ...body } as { readonly file?: unknown };
+      const form = { fields: formOf(fields), file: await untilAbort(bytesOf(file, controller.signal), controller.signal) };
       const call = parseTranscriptionForm(form, { modelOptional: true, task: 'transcribe' });
       const { engine } = served(host, 'transcription', call.model);
-      const { samples, discard } = await host.decode(call.file);
+      const { samples, discard } = await host.decode(call.file, controller.signal);
       const events = discarding(engine.transcribe({ ...call.request, samples }, controller.signal), discard);
-      if (call.stream) return streamOf(transcriptEvents(events, call), controller);
+      if (call.stream) return streamOf(transcriptEvents(events, call), { controller, release });
       const { body: shown } = shownTranscript(call, await collect(events, call));
       return shown;
     });
+}
+
+/** What is waited for, or a rejection at the abort: a file that is still being read may never end. */
+async function untilAbort<Value>(value: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  signal.throwIfAborted();
+  let abort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => (abort = () => reject(signal.reason as Error)));
+  signal.addEventListener('abort', abort, { once: true });
+  return Promise.race([value, aborted]).finally(() => signal.removeEventListener('abort', abort));
 }
 
 /** The same events; what they were made of goes when they end, however they end. */
@@ -180,19 +192,26 @@ function caller(closing: AbortSignal) {
 }
 
 /** A stream whose first event has come, so that what fails before it is thrown where the call was made. */
-async function streamOf(events: AsyncGenerator<object | undefined>, controller: AbortController): Promise<Stream<object>> {
+async function streamOf(
+  events: AsyncGenerator<object | undefined>,
+  { controller, release }: Pick<Call, 'controller' | 'release'>,
+): Promise<Stream<object>> {
   let first: IteratorResult<object | undefined> | undefined = await events.next();
   async function* items(): AsyncGenerator<object> {
+    let isOver = false;
     try {
       for (let next = first ?? (await events.next()); !next.done; next = await events.next()) {
         first = undefined;
         if (next.value) yield plain(next.value) as object;
       }
+      isOver = true;
     } catch (error) {
       // Whoever ended it knows.
       if (!controller.signal.aborted) throw toApiError(error);
     } finally {
-      controller.abort();
+      // As with the client, an aborted controller tells that somebody ended it before its end.
+      if (isOver) release();
+      else controller.abort();
       await events.return(undefined);
     }
   }

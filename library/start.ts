@@ -30,7 +30,13 @@ export async function start(options: LoadOptions): Promise<{ readonly engine: En
   const config = resolveConfig({ ...settings, ...sources, ...vad });
   for (const { task } of named) options.onProgress?.({ task, state: 'loading' });
   const engine = await startEngine(config, options);
-  for (const { task } of named) options.onProgress?.({ task, state: 'ready' });
+  try {
+    for (const { task } of named) options.onProgress?.({ task, state: 'ready' });
+  } catch (error) {
+    // The caller's own: nobody else will end a process that nobody was given.
+    await engine.close();
+    throw error;
+  }
   return { engine, config };
 }
 

@@ -99,6 +99,8 @@ export class CodecPool {
   }
 }
 
+const shuttingDown = (): HttpError => new HttpError(503, 'shutting_down', 'the server is shutting down');
+
 const leastBusy = (threads: readonly CodecThread[]): CodecThread =>
   threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
 
@@ -138,6 +140,7 @@ class CodecThread {
   /** `signal` is for decodings: nothing else that is asked for takes long, and a worker with encoders must not end. */
   async ask(request: CodecRequest, transfer: readonly ArrayBuffer[] = [], signal?: AbortSignal): Promise<CodecReply> {
     if (signal?.aborted) throw abortErrorOf(signal);
+    if (this.#closed) throw shuttingDown();
     let forget: (() => void) | undefined;
     const reply = await new Promise<CodecReply>((resolve, reject) => {
       const waiting = { request, transfer, resolve, reject };
@@ -152,15 +155,15 @@ class CodecThread {
     throw new HttpError(status, code, message, { headers, ...(param !== undefined && { param }), ...(cause && { cause }) });
   }
 
-  /** Sends what is not answered. */
-  tell(request: CodecRequest, transfer: readonly ArrayBuffer[] = []): void {
-    (this.#worker ??= this.#start()).postMessage(request, [...transfer]);
+  /** Sends what is not answered, to a worker that is there: one that died took along what it knew, and after close() a new one would keep the process. */
+  tell(request: CodecRequest): void {
+    this.#worker?.postMessage(request);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#worker?.terminate();
-    for (const { reject } of this.#waiting.splice(0)) reject(new HttpError(503, 'shutting_down', 'the server is shutting down'));
+    for (const { reject } of this.#waiting.splice(0)) reject(shuttingDown());
   }
 
   /** Whoever asked has gone. A file may take minutes, in which those behind it would wait, so the worker that is at it ends, and the next has another. */
@@ -182,7 +185,7 @@ class CodecThread {
 
   #sendFirst(): void {
     const [first] = this.#waiting;
-    if (first) this.tell(first.request, first.transfer);
+    if (first) (this.#worker ??= this.#start()).postMessage(first.request, [...first.transfer]);
     this.#watch();
   }
 

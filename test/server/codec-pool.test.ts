@@ -52,6 +52,20 @@ test('speech whose encoder was in a worker that died fails at once, and holds up
   await failed;
 });
 
+test('a pool that was closed starts no worker any more, which would keep the process', async () => {
+  pool = new CodecPool(1);
+  const rates = { from: 24000, to: 24000 };
+  const encoder = await pool.open('pcm', rates);
+  await pool.close();
+  const ports = (): number => process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length;
+  const before = ports();
+  await expect(encoder.push(tone(440, 24000, 0.1))).rejects.toMatchObject({ status: 503, code: 'shutting_down' });
+  encoder.discard();
+  await expect(pool.open('pcm', rates)).rejects.toMatchObject({ status: 503, code: 'shutting_down' });
+  await expect(pool.decode(good())).rejects.toMatchObject({ status: 503, code: 'shutting_down' });
+  expect(ports()).toBe(before);
+});
+
 describe('a file that nobody waits for any more', () => {
   test.each([1, 2])('holds up nobody: of %i that are given up, none is decoded to its end', async (count) => {
     // The worker would have two minutes for each.

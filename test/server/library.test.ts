@@ -33,11 +33,15 @@ function start(options: FakeOptions = {}, where: 'node' | 'page' = 'node'): { re
     engine: () => engine,
     encoders: inNode ? codec : TAB_ENCODERS,
     speechFormat: inNode ? 'mp3' : 'wav',
-    decode: async (bytes) => (inNode ? codec.decode(Blocks.of([bytes])) : { samples: await decodeSound(bytes), discard: async () => {} }),
+    decode: async (bytes, signal) =>
+      inNode ? codec.decode(Blocks.of([bytes]), signal) : { samples: await decodeSound(bytes), discard: async () => {} },
     close: async () => {},
   });
   return { parley, engine };
 }
+
+/** Processes that this one has started and that run. */
+const children = (): number => process.getActiveResourcesInfo().filter((name) => name === 'ProcessWrap').length;
 
 /** Without what differs from call to call. */
 const stable = (answer: object): unknown =>
@@ -97,6 +101,9 @@ describe('the same as over HTTP', () => {
       const ours: unknown = await parley.audio.transcriptions.create({ file: new File([SECOND], 'a.wav'), response_format: format });
       expect(ours).toEqual(format.endsWith('json') ? await theirs.json() : await theirs.text());
     }
+    // A form has nothing of an empty array.
+    const plain = await parley.audio.transcriptions.create({ file: SECOND, include: [], timestamp_granularities: [] });
+    expect(plain).toEqual(await parley.audio.transcriptions.create({ file: SECOND }));
   });
 });
 
@@ -173,6 +180,8 @@ describe('errors', () => {
       code: 'invalid_type',
     });
     await expect(parley.audio.transcriptions.create({ file: new Blob(['text']) })).rejects.toBeInstanceOf(APIError);
+    const transcribe = parley.audio.transcriptions.create as (body?: object) => Promise<unknown>;
+    await expect(transcribe()).rejects.toMatchObject({ status: 400, param: 'file', code: 'missing_required_parameter' });
   });
 });
 
@@ -233,6 +242,39 @@ describe('an end before the end', () => {
     await expect.poll(() => getEventListeners(signal, 'abort')).toEqual([]);
   });
 
+  test('the signal ends a call whose file is still read, and the reading', async () => {
+    const { parley, engine } = start();
+    let isLeft = false;
+    let more = (): void => {};
+    async function* file(): AsyncGenerator<Uint8Array> {
+      try {
+        yield SECOND;
+        await new Promise<void>((resolve) => (more = resolve));
+        yield SECOND;
+        expect.unreachable();
+      } finally {
+        isLeft = true;
+      }
+    }
+    const controller = new AbortController();
+    const call = parley.audio.transcriptions.create({ file: file() }, { signal: controller.signal });
+    setTimeout(() => controller.abort(), 20);
+    await expect(call).rejects.toBeInstanceOf(APIUserAbortError);
+    more();
+    await expect.poll(() => isLeft).toBe(true);
+    expect(engine.transcriptions).toHaveLength(0);
+  });
+
+  test('only a stream that was ended says so by its controller', async () => {
+    const { parley } = start();
+    const whole = await parley.chat.completions.create({ messages: MESSAGES, stream: true });
+    await collect(whole);
+    expect(whole.controller.signal.aborted).toBe(false);
+    const left = await parley.chat.completions.create({ messages: MESSAGES, stream: true });
+    for await (const _ of left) break;
+    expect(left.controller.signal.aborted).toBe(true);
+  });
+
   test('closing ends what runs, and calls after it say so', async () => {
     const { parley, engine } = start({ words, delay: 1 });
     const whole = parley.chat.completions.create({ messages: MESSAGES });
@@ -284,6 +326,15 @@ describe('loading', () => {
     expect(engineSettings({ chat: 'a', engine: DEFAULT_ENGINE_CONFIG as unknown as Record<string, unknown> })).toEqual(
       DEFAULT_ENGINE_CONFIG,
     );
+  });
+
+  test.each(['loading', 'ready'])('leaves no engine behind where onProgress throws at %s', async (at) => {
+    const before = children();
+    const onProgress = ({ state }: { readonly state: string }): void => {
+      if (state === at) throw new RangeError('mine');
+    };
+    await expect(loadInNode.load({ chat: 'models/parley-chat', onProgress })).rejects.toThrow(new RangeError('mine'));
+    await expect.poll(children).toBe(before);
   });
 
   test('that was given up before it began ends as a call does', async () => {
