@@ -112,7 +112,7 @@ class SchemaCheck {
       this.#values += Array.isArray(keywords.get('enum')) ? (keywords.get('enum') as unknown[]).length : 0;
       if (this.#values > LIMITS.values) refuse('enum', `${this.#values} values in all; at most ${LIMITS.values} can be enforced`);
     });
-    for (const check of VALUE_CHECKS) this.#try(() => check(keywords, refuse));
+    for (const check of VALUE_CHECKS) this.#try(() => check(keywords, refuse, this.#onlyMalformed));
     this.#try(() => {
       if (keywords.has('$ref')) height = Math.max(height, 1 + this.#follow(keywords.get('$ref'), depth, refuse));
     });

@@ -7,6 +7,8 @@ const MAX_LENGTH = 512;
 const MAX_GROUPS = 32;
 /** Of a counted repeat, times those around it: `((a{1000}){1000}){1000}` takes 8 s. */
 const MAX_REPEATS = 100_000;
+/** Of matching a pattern here. */
+const MAX_STEPS = 65_536;
 
 /** Refuses what is no regular expression, cannot be enforced, or is too large. */
 export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse): void {
@@ -34,10 +36,41 @@ export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse):
   if (repeats > MAX_REPEATS) refuse(keyword, `counted repeats multiply to ${repeats}; at most ${MAX_REPEATS} can be enforced`);
 }
 
-/** Whether a pattern may be matched here with any text: others may take a time that doubles with each character. */
-export function isQuickToMatch(pattern: string): boolean {
+/**
+ * Whether a pattern may be matched here with these texts: with groups and several repeats the time may double with each character. One repeat is tried from
+ * each character on, as far as it goes: the time grows with the square of their number (10 s for 65,536).
+ */
+export function isQuickToMatch(pattern: string, texts: readonly string[]): boolean {
   const structure = (pattern.match(TERM) ?? []).filter((term) => STRUCTURE.test(term));
-  return !structure.some((term) => /^[(|]/.test(term)) && structure.filter((term) => /^[*+?{]/.test(term)).length <= 1;
+  const repeats = structure.filter((term) => /^[*+?{]/.test(term)).length;
+  if (repeats > 1 || structure.some((term) => /^[(|]/.test(term))) return false;
+  return texts.reduce((steps, { length }) => steps + length * (repeats > 0 ? length : pattern.length), 0) <= MAX_STEPS;
+}
+
+/** Whether a checked pattern takes the empty text, told by its terms: a match that goes back through `(a*|b*){60}c` would take years. */
+export function takesEmpty(pattern: string): boolean {
+  if (pattern === DECIMAL) return false;
+  // Of each group that is open: whether one of its alternatives takes nothing, whether the terms of the present one do, and whether the last of them does.
+  const open = [{ some: false, all: true, last: true }];
+  let isRepeat = false;
+  for (const term of pattern.match(TERM) ?? []) {
+    const group = open.at(-1)!;
+    const wasRepeat = isRepeat;
+    isRepeat = /^(?:[*+?]|\{.+)$/.test(term);
+    // Behind a repeat, `?` says that it is to be short.
+    if (isRepeat) group.last ||= (term === '?' && !wasRepeat) || /^(?:\*|\{0+[,}])/.test(term);
+    else if (term === ')') {
+      const { some, all, last } = open.pop()!;
+      open.at(-1)!.last = some || (all && last);
+    } else {
+      group.all &&= group.last;
+      group.last = /^(?:[\^$|]|\(.*)$/.test(term);
+      if (term === '|') Object.assign(group, { some: group.some || group.all, all: true });
+      if (term.startsWith('(')) open.push({ some: false, all: true, last: true });
+    }
+  }
+  const [{ some, all, last }] = open as [{ some: boolean; all: boolean; last: boolean }];
+  return some || (all && last);
 }
 
 /** How deep groups are nested, and the largest product of nested counted repeats, of a valid pattern. */

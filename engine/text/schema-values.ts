@@ -1,5 +1,5 @@
 /** The keywords of one JSON Schema that hold values: what each must be, and which go together. */
-import { checkPattern, isQuickToMatch } from './schema-pattern.ts';
+import { checkPattern, isQuickToMatch, takesEmpty } from './schema-pattern.ts';
 import { EXCLUSIVE, NUMERIC, isNote, typesOf } from './schema-keywords.ts';
 import type { Keywords, Refuse } from './schema-keywords.ts';
 
@@ -19,8 +19,8 @@ const MAX_TEXT = 65_536;
 /** Keywords that allow properties beyond those that are listed: without them the library allows none. */
 const MORE_PROPERTIES = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', 'propertyNames'] as const;
 
-/** Refuse what is no valid value of its keyword, contradicts another one, or cannot be enforced beside it. */
-export const VALUE_CHECKS: readonly ((keywords: Keywords, refuse: Refuse) => void)[] = [
+/** Refuse what is no valid value of its keyword, contradicts another one, or cannot be enforced beside it; the latter two may be left out where only the first is looked for. */
+export const VALUE_CHECKS: readonly ((keywords: Keywords, refuse: Refuse, onlyMalformed: boolean) => void)[] = [
   checkExclusive,
   checkTypes,
   checkCounts,
@@ -112,7 +112,7 @@ function checkNames(keywords: Keywords, properties: number, refuse: Refuse): voi
 /** A length of at least one beside a pattern that takes no empty text: clients write both. */
 function isImplied(keyword: string, keywords: Keywords): boolean {
   const least = keywords.get('minLength') as number | undefined;
-  return keyword === 'minLength' && (least === 0 || (least === 1 && !new RegExp(keywords.get('pattern') as string, 'u').test('')));
+  return keyword === 'minLength' && (least === 0 || (least === 1 && !takesEmpty(keywords.get('pattern') as string)));
 }
 
 function checkRange(keywords: Keywords, refuse: Refuse): void {
@@ -151,18 +151,21 @@ function lowHigh(keywords: Keywords): [Limit, Limit] {
   return [tightest('minimum', 'exclusiveMinimum', 1), tightest('maximum', 'exclusiveMaximum', -1)];
 }
 
-function checkEnum(keywords: Keywords, refuse: Refuse): void {
+function checkEnum(keywords: Keywords, refuse: Refuse, onlyMalformed: boolean): void {
   const keyword = keywords.has('const') ? 'const' : 'enum';
   if (!keywords.has(keyword)) return;
   const values = keyword === 'const' ? [keywords.get('const')] : keywords.get('enum');
   if (!Array.isArray(values) || values.length === 0) return refuse('enum', "'enum' is a list of at least one value", 'malformed');
+  // What else there is to find takes time.
+  if (onlyMalformed) return;
   for (const value of values) checkValue(value, 0, keyword, refuse);
   const types = typesOf(keywords);
   const alien = types.length > 0 ? values.findIndex((value) => !types.some((type) => hasType(value, type))) : -1;
   if (alien >= 0) refuse('enum', `${show(values[alien])} is not of type ${types.join(' or ')}`);
-  if (keywords.has('pattern') && !isQuickToMatch(keywords.get('pattern') as string))
+  const texts = values.filter((value) => typeof value === 'string');
+  if (keywords.has('pattern') && !isQuickToMatch(keywords.get('pattern') as string, texts))
     refuse('pattern', `such a 'pattern' beside '${keyword}' cannot be enforced`);
-  const odd = values.find((value) => typeof value === 'string' && !fits(value, keywords));
+  const odd = texts.find((text) => !fits(text, keywords));
   if (odd !== undefined) refuse(keyword, `${show(odd)} is not what the length or pattern beside it allows`);
   if (!NUMERIC.some((name) => keywords.has(name))) return;
   const [low, high] = lowHigh(keywords);

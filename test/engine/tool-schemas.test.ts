@@ -4,6 +4,8 @@ import { EngineError } from '../../engine/errors.ts';
 import { constraintOf } from '../../engine/tasks/chat-request.ts';
 import type { ChatRequest } from '../../engine/api.ts';
 import { HERMES } from '../../engine/text/call-forms.ts';
+import { findSchemaProblem } from '../../engine/text/json-schema.ts';
+import { takesEmpty } from '../../engine/text/schema-pattern.ts';
 
 const tool = (name: string, property: unknown) => ({ name, parameters: { type: 'object', properties: { x: property } } });
 
@@ -105,4 +107,26 @@ describe('schemas of tools', () => {
       expect(error).toMatchObject({ code: 'invalid_json_schema', param: 'tools[1].parameters', message: expect.stringMatching(message) });
     }
   });
+
+  // Matching these here would stop every other request for years, or for seconds.
+  test.each<[string, Record<string, unknown>, string | undefined]>([
+    ['a length beside what takes the empty text in many ways', { pattern: '(a*|b*){60}c', minLength: 1 }, undefined],
+    ['a length beside what may be empty', { pattern: '^(?:a*|b*){60}$', minLength: 1 }, 'minLength'],
+    ['a long text that is nearly what the pattern wants', { pattern: 'a*b', enum: ['a'.repeat(60_000)] }, 'pattern'],
+    ['short texts', { pattern: '^[a-z]+$', enum: ['one', 'two'] }, undefined],
+  ])('%s is judged at once', (_, keywords, refused) => {
+    const property = { type: 'string', ...keywords };
+    const started = performance.now();
+    expect(findSchemaProblem(property)?.keyword).toBe(refused);
+    expect(heldTo([tool('f', property)])).toBeUndefined();
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+
+  test.each([
+    ['a', false], ['a?', true], ['a+?', false], ['a*?', true], ['a??', true], ['a{0}', true], ['a{2,3}?', false], ['^$|^b+$', true], ['(a|)b', false], ['(?:a|b*)+', true],
+    ['(?:(?:a?){3}|c)(?:b|)', true], ['[*?]', false], ['\\?', false], ['^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$', false],
+  ])('whether %s takes the empty text', (pattern, takes) => {
+    expect(takesEmpty(pattern)).toBe(takes);
+    expect(new RegExp(pattern, 'u').test('')).toBe(takes);
+  }); // prettier-ignore
 });
