@@ -1,6 +1,7 @@
 /** Reads a JSON request body within limits, so that no body can stall the event loop or reach deeper than the code that walks it. */
 import type { Request } from 'express';
 import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
+import { Blocks } from './blocks.ts';
 
 export const MAX_JSON_BYTES = 16 << 20;
 const MAX_DEPTH = 64;
@@ -40,37 +41,36 @@ export function askForBody(request: Request): void {
   if (request.get('expect') !== undefined && request.httpVersion === '1.1') request.res?.writeContinue();
 }
 
-async function readBytes(request: Request, limit: number): Promise<Buffer> {
+async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   const tooLarge = (): HttpError => requestTooLarge(`the body is larger than ${limit} bytes`);
   if (Number(request.get('content-length') ?? 0) > limit) throw tooLarge();
   // Read already, by Express's json() in the program that this app is mounted in: nothing more would come.
   if (request.readableEnded && request.body !== undefined) return Buffer.from(JSON.stringify(request.body));
   askForBody(request);
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const body = new Blocks();
   let idle: NodeJS.Timeout | undefined;
-  const received = new Promise<Buffer>((resolve, reject) => {
+  const received = new Promise<void>((resolve, reject) => {
     const seconds = IDLE_MS / 1000;
     const late = (): HttpError =>
       new HttpError(408, 'request_timeout', `nothing of the body came for ${seconds} s`, { type: 'timeout_error' });
     idle = setTimeout(() => reject(late()), IDLE_MS);
     const onData = (chunk: Buffer): void => {
       idle?.refresh();
-      size += chunk.length;
-      if (size > limit) {
+      if (body.length + chunk.length > limit) {
         request.off('data', onData);
         reject(tooLarge());
-      } else chunks.push(chunk);
+      } else body.push(chunk);
     };
     request.on('data', onData);
-    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('end', () => resolve());
     request.on('error', reject);
     request.on('close', () => reject(new HttpError(400, 'invalid_json', 'the body ended early')));
   });
-  return await received.finally(() => clearTimeout(idle));
+  await received.finally(() => clearTimeout(idle));
+  return body.subarray(0);
 }
 
-function decode(bytes: Buffer): string {
+function decode(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (cause) {

@@ -1,5 +1,6 @@
 /** SGLang's routes around chat: /tokenize, /detokenize, and for administration /abort_request. */
 import type { Request, Response } from 'express';
+import { requestAborted } from '../../engine/errors.ts';
 import type { ListenerContext } from '../http/context.ts';
 import type { Route } from '../http/route.ts';
 import { HttpError, invalidValue, missingParameter } from '../http/errors.ts';
@@ -11,6 +12,25 @@ import { validate } from '../body/validate.ts';
 /** The model is not asked for an answer. */
 const NO_ANSWER = { isGeneration: false };
 
+/** Characters or tokens of a list that the engine is given at once, and what an item counts besides its own: some milliseconds in all. */
+const PIECE = 4096;
+const ITEM = 64;
+
+/** The results of a list, a piece after another: the engine does what it has been given before it does what others ask. Ends with its client. */
+async function byPieces<Item extends { readonly length: number }, Result>(
+  items: readonly Item[],
+  one: (item: Item) => Promise<Result>,
+  signal: AbortSignal,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let at = 0, end = 0; at < items.length; at = end) {
+    if (signal.aborted) throw requestAborted();
+    for (let left = PIECE; left > 0 && end < items.length; end++) left -= ITEM + items[end]!.length;
+    results.push(...(await Promise.all(items.slice(at, end).map(one))));
+  }
+  return results;
+}
+
 /** /v1/tokenize and /v1/detokenize. */
 export function tokenRoutes(context: ListenerContext): Route[] {
   const { engine } = context;
@@ -21,7 +41,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
       summary: 'Token ids of a prompt or a conversation',
       tags: ['tokens'],
       body: () => jsonBody(describeTokenizeBody(context.names)),
-      handler: context.job(async (request, response) => {
+      handler: context.job(async (request, response, job) => {
         const {
           model,
           prompt,
@@ -34,7 +54,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
         const one = (text: string) => engine.tokenize({ prompt: text, addSpecialTokens });
         const limit = { max_model_len: context.model()?.contextLength ?? null };
         if (Array.isArray(prompt)) {
-          const tokens = await Promise.all(prompt.map(one));
+          const tokens = await byPieces(prompt, one, job.signal);
           response.json({ tokens, count: tokens.map(({ length }) => length), ...limit });
         } else {
           const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages! }) : one(prompt));
@@ -48,12 +68,12 @@ export function tokenRoutes(context: ListenerContext): Route[] {
       summary: 'Text of token ids',
       tags: ['tokens'],
       body: () => jsonBody(describeDetokenizeBody(context.names)),
-      handler: context.job(async (request, response) => {
+      handler: context.job(async (request, response, job) => {
         const { model, tokens } = validate(detokenizeSchema, await readJsonObject(request));
         if (model !== undefined) context.checkModel(model);
         const isBatch = Array.isArray(tokens[0]);
         const text = isBatch
-          ? await Promise.all((tokens as number[][]).map((one) => engine.detokenize(one)))
+          ? await byPieces(tokens as number[][], (one) => engine.detokenize(one), job.signal)
           : await engine.detokenize(tokens as number[]);
         // vLLM calls it `prompt`, SGLang `text`.
         response.json({ prompt: text, text });

@@ -1,6 +1,8 @@
 /** Bodies that do not come. */
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { Request } from 'express';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { readJsonObject } from '../../server/body/json-body.ts';
@@ -23,6 +25,23 @@ test('a body of which nothing comes for half a minute is given up, one that come
   }
   await vi.advanceTimersByTimeAsync(1_000);
   await refused;
+});
+
+test('a body that comes byte by byte takes the memory of its bytes', async () => {
+  const body = new PassThrough();
+  const read = readJsonObject(requestOf(body));
+  const kept: WeakRef<Buffer>[] = [];
+  for (const byte of Buffer.from(`{"a": "${'x'.repeat(10_000)}"}`)) {
+    const chunk = Buffer.alloc(1, byte);
+    kept.push(new WeakRef(chunk));
+    body.emit('data', chunk);
+  }
+  await new Promise(setImmediate);
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  expect(kept.filter((one) => one.deref() !== undefined).length).toBeLessThan(100);
+  body.end();
+  expect(await read).toEqual({ a: 'x'.repeat(10_000) });
 });
 
 test('a body without anything in it is said to be empty', async () => {

@@ -23,6 +23,30 @@ describe('tokens', () => {
     expect((await postJson(`${chat}/detokenize`, { tokens: [[72], [105]] })).json).toEqual({ prompt: ['H', 'i'], text: ['H', 'i'] });
   });
 
+  test('of a long list leave the engine to others in between, and end with their client', async () => {
+    const { chat, engine } = await startListeners();
+    const asked: (() => void)[] = [];
+    engine.tokenize = () => new Promise((resolve) => asked.push(() => resolve([1])));
+    engine.detokenize = () => new Promise((resolve) => asked.push(() => resolve('a')));
+    for (const [path, body] of [
+      ['/tokenize', { prompt: Array<string>(100).fill('x'.repeat(4096)) }],
+      ['/detokenize', { tokens: Array<number[]>(10_000).fill([1]) }],
+    ] as const) {
+      asked.length = 0;
+      const ended = postJson(chat + path, body, { 'x-request-id': 'list' }).then(({ status }) => status);
+      await until(() => asked.length > 0);
+      const first = asked.length;
+      expect(first).toBeLessThan(100);
+      for (const answer of asked) answer();
+      await until(() => asked.length > first);
+      await postJson(`${chat}/abort_request`, { rid: 'list' });
+      const second = asked.length;
+      for (const answer of asked) answer();
+      expect(await ended).toBe(400);
+      expect(asked.length).toBe(second);
+    }
+  });
+
   test.each([
     ['/tokenize', {}, 'missing_required_parameter', 'prompt'],
     ['/tokenize', { prompt: 'a', messages: GOOD_CHAT.messages }, 'invalid_value', 'messages'],

@@ -12,6 +12,8 @@ export interface Presentation {
 const ALL: Presentation = { skip: 0 };
 /** Boxes looked at in one box; real files have a few dozen. */
 const MAX_BOXES = 1_000;
+/** Tracks looked at: each may have so many boxes, and the thread that looks has others to serve. */
+const MAX_TRACKS = 50;
 
 export interface Box {
   readonly type: string;
@@ -40,7 +42,8 @@ const whole = (bytes: FileBytes): Box => ({ type: '', from: 0, to: bytes.length 
 /** The first of the tracks with sound. */
 export function soundTrack(bytes: FileBytes): Box | undefined {
   const moov = find(bytes, whole(bytes), 'moov');
-  return moov && boxes(bytes, moov).find((box) => box.type === 'trak' && isSound(bytes, box));
+  const tracks = moov ? boxes(bytes, moov).filter(({ type }) => type === 'trak') : [];
+  return tracks.slice(0, MAX_TRACKS).find((track) => isSound(bytes, track));
 }
 
 function isSound(bytes: FileBytes, track: Box): boolean {
