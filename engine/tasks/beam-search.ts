@@ -115,6 +115,11 @@ export class BeamSearch {
     if (this.#live.every((one) => one.choices)) this.#advance();
   }
 
+  /** The best transcript has its end; else there was no room for it. */
+  get ended(): boolean {
+    return this.#finished.length > 0;
+  }
+
   /** The best transcript found. */
   best(): Transcript {
     const found = this.#finished.length > 0 ? this.#finished : this.#live;

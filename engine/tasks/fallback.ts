@@ -11,6 +11,8 @@ export interface Attempt {
   readonly avgLogprob: number;
   /** Of the text, by compressionRatio. */
   readonly compressionRatio: number;
+  /** The model wrote the end: it did not run out of room. */
+  readonly ended?: boolean;
 }
 
 /** One after the other, as long as what is heard is rejected. */

@@ -2,13 +2,14 @@
 import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import type { KeptSound } from '../audio/kept-sound.ts';
 import type { SampleSource } from '../audio/sample-source.ts';
-import { cutAtPauses, isSilent } from '../audio/windows.ts';
+import { cutAtPauses, isSilent, splitAtPauses } from '../audio/windows.ts';
 import { windowFrames } from '../models/whisper/config.ts';
 import { assert, requestAborted } from '../errors.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
 import { wordsOf } from '../text/words.ts';
 import type { AsyncQueue } from '../util/async-queue.ts';
 import { compressionRatio } from '../util/compression.ts';
+import { spaceBefore } from '../util/spaces.ts';
 import { warpedStarts } from './alignment.ts';
 import type { BeamSearch } from './beam-search.ts';
 import { judge } from './fallback.ts';
@@ -65,6 +66,8 @@ export interface Window {
   logprobs: number[];
   /** Their sum, with the end's. */
   logprob: number;
+  /** The model wrote the end behind them: there was no room for what else was said otherwise. */
+  ended: boolean;
   /** What its tokens came to, each time that all were there, and which of it stands. */
   readonly attempts: Attempt[];
   standing: Attempt | undefined;
@@ -77,6 +80,10 @@ export interface Window {
   /** Seconds in the window at which each token begins and the last ends, once they are there. */
   boundaries: readonly number[] | undefined;
 }
+
+/** A window that is too full is cut into parts of up to this share of it, unless it is shorter than so many seconds: nobody says so much in them. */
+const CUT_SHARE = 0.6;
+const LEAST_CUT_SECONDS = 4;
 
 type Model = Pick<WhisperModel, 'config' | 'tokens'>;
 
@@ -101,7 +108,7 @@ export async function cutWindows(job: Job, { config }: Model, signal: AbortSigna
 function newWindow(job: Job, seed: number, { start, length }: Pick<Window, 'start' | 'length'>, seeks: number): Window {
   return {
     job, seed, start, length, seeks, samples: undefined, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined,
-    temperature: job.request.temperature ?? 0, tokens: [], logprobs: [], logprob: 0, attempts: [], standing: undefined, silent: false, noSpeechProb: 0, done: false, aligning: false, boundaries: undefined,
+    temperature: job.request.temperature ?? 0, tokens: [], logprobs: [], logprob: 0, ended: false, attempts: [], standing: undefined, silent: false, noSpeechProb: 0, done: false, aligning: false, boundaries: undefined,
   }; // prettier-ignore
 }
 
@@ -111,11 +118,11 @@ export const isTimed = ({ request }: Job, { tokens, config }: Model): boolean =>
 
 /** Judges a window whose tokens are all there. True: it stands, or is silence; false: it is to be decoded again, for which it is made ready. */
 export async function isHeard(window: Window, model: Model, decode: (tokens: readonly number[]) => string): Promise<boolean> {
-  const { job, tokens, logprobs, logprob, temperature, attempts } = window;
+  const { job, tokens, logprobs, logprob, ended, temperature, attempts } = window;
   const { thresholds, timestampBegin } = model.tokens;
   const text = decode(tokens.filter((token) => token < timestampBegin)).trim();
   const avgLogprob = logprob / (tokens.length + 1);
-  attempts.push({ temperature, tokens, logprobs, avgLogprob, compressionRatio: await compressionRatio(text) });
+  attempts.push({ temperature, tokens, logprobs, avgLogprob, compressionRatio: await compressionRatio(text), ended });
   const verdict = judge(attempts, window.noSpeechProb, { thresholds, climbs: (job.request.temperature ?? 0) === 0 });
   if (verdict.kind === 'again') {
     Object.assign(window, {
@@ -123,6 +130,7 @@ export async function isHeard(window: Window, model: Model, decode: (tokens: rea
       tokens: [],
       logprobs: [],
       logprob: 0,
+      ended: false,
       fed: 0,
       planned: 0,
       search: undefined,
@@ -133,6 +141,31 @@ export async function isHeard(window: Window, model: Model, decode: (tokens: rea
   window.standing = verdict.kind === 'stands' ? verdict.attempt : undefined;
   window.tokens = [...(window.standing?.tokens ?? tokens)];
   return true;
+}
+
+/**
+ * The windows that take the place of one whose tokens stand and fill all the room there is, so that what was said after them is missing: fast speech, and
+ * scripts with several tokens a letter. None where the text is a guess, or where a closed segment says from where on to hear again. Numbers that are read
+ * out pack as well as a loop does, so what repeats itself is cut too, but not over and over.
+ */
+export function withRoom(window: Window, model: Model): Window[] {
+  const { job, samples, start, length, seeks, standing, tokens } = window;
+  const { thresholds } = model.tokens;
+  const { sampleRate } = model.config.mel;
+  const seconds = length / sampleRate;
+  if (!standing || standing.ended || standing.avgLogprob < thresholds.logprob) return [];
+  const repeats = standing.compressionRatio > thresholds.compressionRatio;
+  const least = repeats ? model.config.windows.samples / sampleRate / 2 : LEAST_CUT_SECONDS;
+  if (seconds < least || closedTokens(tokens, seconds, timesOf(model)).rest !== undefined) return [];
+  assert(samples !== undefined, 'a window that was heard has its samples');
+  const parts = splitAtPauses(samples, sampleRate, CUT_SHARE * seconds).map(
+    ({ start: from, samples: part, silent }): Window => ({
+      ...newWindow(job, window.seed, { start: start + from, length: part.length }, seeks), samples: part, noSpeechProb: silent ? 1 : 0, done: silent,
+    }),
+  ); // prettier-ignore
+  job.windows.splice(job.windows.indexOf(window), 1, ...parts);
+  job.outputTokens += tokens.length;
+  return parts;
 }
 
 /** Counts a window whose tokens stand, cuts them to those that stand, and returns what it left unheard as a window of its own after it. */
@@ -182,6 +215,9 @@ const timesOf = ({ tokens, config: { mel } }: Model): TimestampTokens => ({
   step: (2 * mel.hop) / mel.sampleRate,
 });
 
+/** The language that is written. */
+const textLanguage = ({ request, language }: Job): string => (request.task === 'translate' ? 'en' : (language ?? 'en'));
+
 /** Sends the segments of windows that are done, in order, and the end after the last; returns whether that was sent. */
 export function emitDone(job: Job, model: Model, text: TokenText): boolean {
   const { sampleRate } = model.config.mel;
@@ -198,7 +234,7 @@ export function emitDone(job: Job, model: Model, text: TokenText): boolean {
     for (const found of toSegments(heard, timesOf(model), job.segments, text.decode, detailsOf(window, sampleRate, text))) {
       const segment = placed(job.heard, found, sampleRate);
       job.segments++;
-      job.text += job.text === '' || /^\s/.test(segment.text) ? segment.text : ` ${segment.text}`;
+      job.text += (job.text === '' ? '' : spaceBefore(segment.text, textLanguage(job))) + segment.text;
       job.events.push({ type: 'segment', segment });
     }
   }
@@ -250,7 +286,7 @@ function timedWords(
   boundaries: readonly number[],
   { tokens, index, segment, sampleRate, decode }: SegmentTokens,
 ): TranscriptWord[] {
-  const language = job.request.task === 'translate' ? 'en' : (job.language ?? 'en');
+  const language = textLanguage(job);
   const at = (token: number): number => (start + Math.min(boundaries[token]! * sampleRate, length)) / sampleRate;
   const words = wordsOf(tokens, decode, language).map(({ text, first, count }) => ({
     text,

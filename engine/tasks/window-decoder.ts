@@ -5,7 +5,7 @@
  */
 import { EngineError, assert, stepFailed } from '../errors.ts';
 import type { WhisperRunner } from '../runner/whisper-runner.ts';
-import { alignmentOf, isHeard, settle, takeAlignment, wantsWords } from './transcription-job.ts';
+import { alignmentOf, isHeard, settle, takeAlignment, wantsWords, withRoom } from './transcription-job.ts';
 import type { Job, Window } from './transcription-job.ts';
 import { WindowSteps } from './window-steps.ts';
 import type { DetectedLanguage, SampledRow } from './window-steps.ts';
@@ -146,8 +146,15 @@ export class WindowDecoder {
     if (heard && this.#active.has(window)) this.#finish(window);
   }
 
-  /** Ends a window; what it left unheard is next. */
+  /** Ends a window; what it left unheard is next, and so are the parts of one that had no room for its text. */
   #finish(window: Window): void {
+    const parts = withRoom(window, this.#runner.model);
+    if (parts.length > 0) {
+      for (const part of parts) this.#steps.prepare(part, window.prompt);
+      this.#release(window);
+      this.#waiting.unshift(...parts.filter(({ done }) => !done));
+      return;
+    }
     // Before what is heard again is cut off its tokens: it helps to tell where the last ones end.
     if (wantsWords(window)) this.#align(window);
     const rest = settle(window, this.#runner.model);

@@ -82,11 +82,12 @@ export class WindowSteps {
       return { language: [...tokens.languages].find(([, id]) => id === token)![0], probability: Math.exp(logprob) };
     }
     window.logprob += logprob;
-    if (token !== tokens.eos) {
+    window.ended = token === tokens.eos;
+    if (!window.ended) {
       window.tokens.push(token);
       window.logprobs.push(logprob);
     }
-    return token === tokens.eos || window.tokens.length >= this.#limit(window) ? 'finished' : undefined;
+    return window.ended || window.tokens.length >= this.#limit(window) ? 'finished' : undefined;
   }
 
   #planLanguage(window: Window, { rows, sampled }: Planned): void {
@@ -171,5 +172,6 @@ function takeBeam(window: Window, lane: number, chosen: readonly SampledToken[])
   window.tokens.push(...best.tokens);
   window.logprobs.push(...best.logprobs);
   window.logprob = best.logprob;
+  window.ended = search.ended;
   return 'finished';
 }

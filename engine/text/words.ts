@@ -1,4 +1,5 @@
 /** The words of a transcript, as lists of its tokens: cut at spaces as OpenAI's code and transformers cut them, with punctuation at its word. */
+import { WITHOUT_SPACES } from '../util/spaces.ts';
 
 /** Some tokens in a row that make a word, and its text with the space before it. */
 export interface TokenWord {
@@ -8,8 +9,6 @@ export interface TokenWord {
   readonly count: number;
 }
 
-/** ISO 639-1 of languages that are written without spaces: each character is a word. */
-const WITHOUT_SPACES = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue']);
 /** What stands alone until it is joined to a word: ASCII punctuation, in its order. */
 const PUNCTUATION = '!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~';
 /** What opens a word, after a space; what closes the word before it. */
@@ -19,6 +18,7 @@ const CLOSING = '"\'.。,，!！?？:：”)]}、';
 /** Cuts text tokens into words that together are all of them. */
 export function wordsOf(tokens: readonly number[], decode: (tokens: readonly number[]) => string, language: string): TokenWord[] {
   const pieces = wholeCharacters(tokens, decode);
+  // There each character is a word.
   return joinPunctuation(WITHOUT_SPACES.has(language) ? pieces : joinAtSpaces(pieces));
 }
 

@@ -1,5 +1,6 @@
 /** A whole transcript in each of the formats that clients ask for. */
 import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import { spaceBefore } from '../../engine/util/spaces.ts';
 import { toSubtitles } from '../../engine/util/subtitles.ts';
 import { englishName } from './languages.ts';
 import type { Granularity, TranscriptFormat, TranscriptionCall } from './schema.ts';
@@ -52,16 +53,19 @@ export function shownTranscript(
  */
 export async function* transcriptEvents(
   events: AsyncIterable<TranscriptionEvent>,
-  { segments: tellsSegments }: Pick<TranscriptionCall, 'segments'>,
+  { segments: tellsSegments, request: { task } }: Pick<TranscriptionCall, 'segments' | 'request'>,
 ): AsyncGenerator<object | undefined> {
+  let language: string | undefined;
   let text = '';
   let held = '';
   const segments: TranscriptSegment[] = [];
   for await (const event of events) {
-    if (event.type === 'start') yield undefined;
-    else if (event.type === 'segment') {
+    if (event.type === 'start') {
+      language = task === 'translate' ? 'en' : event.language;
+      yield undefined;
+    } else if (event.type === 'segment') {
       segments.push(event.segment);
-      const grown = text === '' ? event.segment.text.trimStart() : held + event.segment.text;
+      const grown = text === '' ? event.segment.text.trimStart() : held + spaceBefore(event.segment.text, language) + event.segment.text;
       const delta = grown.trimEnd();
       held = grown.slice(delta.length);
       text += delta;

@@ -3,7 +3,7 @@ import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.
 import { wholeSound } from '../../engine/audio/kept-sound.ts';
 import { arraySource } from '../../engine/audio/sample-source.ts';
 import { parseWhisperConfig, parseWhisperTokens } from '../../engine/models/whisper/config.ts';
-import { cutWindows, emitDone, isHeard, settle } from '../../engine/tasks/transcription-job.ts';
+import { cutWindows, emitDone, isHeard, settle, withRoom } from '../../engine/tasks/transcription-job.ts';
 import type { Job, Window } from '../../engine/tasks/transcription-job.ts';
 import { AsyncQueue } from '../../engine/util/async-queue.ts';
 
@@ -112,5 +112,66 @@ describe('a transcription', () => {
     expect(count).toBe(11);
     expect(job.text).toBe(' w1'.repeat(11) + ' w2');
     expect(job.emitted).toBe(job.windows.length);
+  });
+
+  test('cuts a window without room for all that is said into parts, which take its place', async () => {
+    const job = await jobOf(loud(50), { timestamps: 'none' });
+    const [first, second] = job.windows as [Window, Window];
+    const { start, length } = first;
+    const full = Array.from({ length: 224 }, (_, i) => i);
+    const fill = async (window: Window, tokens: number[], logprob = -20): Promise<Window[]> => {
+      Object.assign(window, { tokens, logprob, ended: false });
+      expect(await isHeard(window, model, (ids) => decode(ids).slice(0, 600))).toBe(true);
+      return withRoom(window, model);
+    };
+    const parts = await fill(first, full);
+    expect(parts.length).toBeGreaterThan(1);
+    expect(job.windows).toEqual([...parts, second]);
+    expect(parts[0]!.start).toBe(start);
+    let end = start;
+    for (const part of parts) {
+      expect(part).toMatchObject({ start: end, tokens: [], done: false });
+      expect(part.length).toBeLessThanOrEqual(0.6 * length);
+      end += part.length;
+    }
+    expect(end).toBe(start + length);
+    for (const [i, window] of job.windows.entries()) await hear(window, [i]);
+    expect(job.text).toBe(job.windows.map((_, i) => ` w${i}`).join(''));
+    expect(job.outputTokens).toBe(full.length + job.windows.length);
+  });
+
+  test('cuts no window whose text ends, goes on behind a closed segment, or was rejected, and none that is short', async () => {
+    const [ended] = (await jobOf(loud(20))).windows as [Window];
+    Object.assign(ended, { tokens: [1, 2], logprob: -0.1, ended: true });
+    await isHeard(ended, model, decode);
+    expect(withRoom(ended, model)).toEqual([]);
+    const [closed] = (await jobOf(loud(20))).windows as [Window];
+    Object.assign(closed, { tokens: [at(0), 1, at(6), at(6), 2], logprob: -0.1 });
+    await isHeard(closed, model, decode);
+    expect(withRoom(closed, model)).toEqual([]);
+    const [doubted] = (await jobOf(loud(20), { temperature: 0.4 })).windows as [Window];
+    Object.assign(doubted, { tokens: [1, 2], logprob: -20 });
+    await isHeard(doubted, model, decode);
+    expect(withRoom(doubted, model)).toEqual([]);
+    const [short] = (await jobOf(loud(3))).windows as [Window];
+    Object.assign(short, { tokens: [1, 2], logprob: -0.1 });
+    await isHeard(short, model, decode);
+    expect(withRoom(short, model)).toEqual([]);
+  });
+
+  test.each([
+    ['ja', 'transcribe', 'w1w2'],
+    ['ja', 'translate', 'w1 w2'],
+    ['en', 'transcribe', 'w1 w2'],
+  ] as const)('in %s, to %s, puts no space between segments where the language has none', async (language, task, text) => {
+    const job = await jobOf(loud(20), { task });
+    job.language = language;
+    const [window] = job.windows as [Window];
+    Object.assign(window, { tokens: [at(0), 1, at(6), at(6), 2, at(20)], logprob: -0.1 });
+    const spaceless = (ids: readonly number[]): string => ids.map((id) => `w${id}`).join('');
+    await isHeard(window, model, spaceless);
+    window.done = true;
+    emitDone(job, model, { decode: spaceless, bytes: () => new Uint8Array() });
+    expect((await drain(job)).at(-1)).toMatchObject({ type: 'finish', text });
   });
 });
