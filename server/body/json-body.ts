@@ -2,17 +2,22 @@
 import type { Request } from 'express';
 import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
 import { Blocks } from './blocks.ts';
+import type { Upload, UploadBudget } from './upload-budget.ts';
 
 export const MAX_JSON_BYTES = 16 << 20;
 const MAX_DEPTH = 64;
 const MAX_ELEMENTS = 200_000;
 /** How long a body may bring nothing before its request is given up. */
 const IDLE_MS = 30_000;
+/** Bytes of a body that are not counted: what is longer is held with others within `JSON_LIMITS`. */
+const FREE_BYTES = 64 << 10;
+/** Of a listener's bodies while they come: connections by the thousand, each with a body of this size, would take all memory. Node gives each two minutes. */
+export const JSON_LIMITS = { maxBytes: 256 << 20, minRate: 1 << 10 } as const;
 
-/** The body's object; throws HttpError 400, 413 or 415. */
-export async function readJsonObject(request: Request): Promise<Readonly<Record<string, unknown>>> {
+/** The body's object, counted against the budget while it comes; throws HttpError 400, 408, 413, 415 or 503. */
+export async function readJsonObject(request: Request, budget: UploadBudget): Promise<Readonly<Record<string, unknown>>> {
   checkHeaders(request);
-  const text = decode(await readBytes(request, MAX_JSON_BYTES));
+  const text = decode(await readBytes(request, MAX_JSON_BYTES, budget));
   if (text.trim() === '') throw new HttpError(400, 'invalid_json', 'the body is empty, expected a JSON object');
   checkShape(text);
   const value = parse(text);
@@ -41,33 +46,58 @@ export function askForBody(request: Request): void {
   if (request.get('expect') !== undefined && request.httpVersion === '1.1') request.res?.writeContinue();
 }
 
-async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+async function readBytes(request: Request, limit: number, budget: UploadBudget): Promise<Uint8Array> {
   const tooLarge = (): HttpError => requestTooLarge(`the body is larger than ${limit} bytes`);
-  if (Number(request.get('content-length') ?? 0) > limit) throw tooLarge();
+  const declared = Number(request.get('content-length') ?? limit);
+  if (declared > limit) throw tooLarge();
   // Read already, by Express's json() in the program that this app is mounted in: nothing more would come.
   if (request.readableEnded && request.body !== undefined) return Buffer.from(JSON.stringify(request.body));
   askForBody(request);
   const body = new Blocks();
+  let upload: Upload | undefined;
   let idle: NodeJS.Timeout | undefined;
   const received = new Promise<void>((resolve, reject) => {
-    const seconds = IDLE_MS / 1000;
-    const late = (): HttpError =>
-      new HttpError(408, 'request_timeout', `nothing of the body came for ${seconds} s`, { type: 'timeout_error' });
-    idle = setTimeout(() => reject(late()), IDLE_MS);
-    const onData = (chunk: Buffer): void => {
-      idle?.refresh();
-      if (body.length + chunk.length > limit) {
-        request.off('data', onData);
-        reject(tooLarge());
-      } else body.push(chunk);
+    const watch = (): void => {
+      clearTimeout(idle);
+      idle = setTimeout(() => reject(nothingCame()), IDLE_MS);
     };
+    const reader = {
+      // Time in which it is not read is no silence.
+      pause: () => (clearTimeout(idle), void request.pause()),
+      resume: () => (watch(), void request.resume()),
+      stop: reject,
+    };
+    const onData = (chunk: Buffer): void => {
+      if (body.length + chunk.length > limit) return reject(tooLarge());
+      watch();
+      body.push(chunk);
+      if (body.length <= FREE_BYTES) return;
+      const bytes = upload ? chunk.length : body.length;
+      try {
+        upload ??= budget.open(request.socket.remoteAddress ?? '', declared, reader);
+      } catch (error) {
+        return reject(error as Error);
+      }
+      if (!upload.take(bytes)) reader.pause();
+    };
+    watch();
     request.on('data', onData);
     request.on('end', () => resolve());
     request.on('error', reject);
     request.on('close', () => reject(new HttpError(400, 'invalid_json', 'the body ended early')));
   });
-  await received.finally(() => clearTimeout(idle));
-  return body.subarray(0);
+  try {
+    await received;
+    return body.subarray(0);
+  } finally {
+    clearTimeout(idle);
+    request.removeAllListeners('data');
+    upload?.close();
+  }
+}
+
+function nothingCame(): HttpError {
+  return new HttpError(408, 'request_timeout', `nothing of the body came for ${IDLE_MS / 1000} s`, { type: 'timeout_error' });
 }
 
 function decode(bytes: Uint8Array): string {

@@ -47,7 +47,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           prompt,
           messages,
           add_special_tokens: addSpecialTokens = true,
-        } = validate(tokenizeSchema, await readJsonObject(request));
+        } = validate(tokenizeSchema, await readJsonObject(request, context.bodies));
         if (model !== undefined) context.checkModel(model);
         if (prompt !== undefined && messages) throw invalidValue('messages', "give 'prompt' or 'messages', not both");
         if (prompt === undefined && !messages) throw missingParameter('prompt');
@@ -69,7 +69,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
       tags: ['tokens'],
       body: () => jsonBody(describeDetokenizeBody(context.names)),
       handler: context.job(async (request, response, job) => {
-        const { model, tokens } = validate(detokenizeSchema, await readJsonObject(request));
+        const { model, tokens } = validate(detokenizeSchema, await readJsonObject(request, context.bodies));
         if (model !== undefined) context.checkModel(model);
         const isBatch = Array.isArray(tokens[0]);
         const text = isBatch
@@ -85,7 +85,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
 /** /v1/abort_request. */
 export function adminRoutes(context: ListenerContext): Route[] {
   const abort = async (request: Request, response: Response): Promise<void> => {
-    const { rid, abort_all: all = false } = validate(abortSchema, await readJsonObject(request));
+    const { rid, abort_all: all = false } = validate(abortSchema, await readJsonObject(request, context.bodies));
     if (rid === undefined && !all) throw missingParameter('rid');
     // Official clients retry 409 and 5xx, which would undo it.
     const error = new HttpError(400, 'request_aborted', 'the request was aborted by POST /abort_request');

@@ -9,6 +9,8 @@ import { KeyUse } from '../access/limits.ts';
 import { Lifecycle } from '../lifecycle.ts';
 import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
+import { JSON_LIMITS } from '../body/json-body.ts';
+import { UploadBudget } from '../body/upload-budget.ts';
 import { describeBuild, fingerprint } from '../chat/answer.ts';
 import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
 import type { Phase, Tracer } from '../trace/types.ts';
@@ -94,6 +96,8 @@ export class ListenerContext {
   readonly requestLog: Logger;
   /** Unix seconds; `created` of the model. */
   readonly created = Math.floor(Date.now() / 1000);
+  /** Long JSON bodies, while they come. */
+  readonly bodies = new UploadBudget(JSON_LIMITS);
   /** Running jobs and their request ids, which clients may choose and so repeat. */
   readonly #jobs = new Map<AbortController, string>();
 
