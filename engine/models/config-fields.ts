@@ -58,6 +58,11 @@ export function expectUsual(json: Json, { readsLayers = false } = {}): void {
   if (!readsLayers) expectValue(json, 'per_layer_config', null);
 }
 
+/** Whether the head is the table of tokens, as it is in families that say so by default; undefined where the weights say it. */
+export function tiedByDefault({ tie_word_embeddings: tied }: Json): boolean | undefined {
+  return tied === null ? undefined : tied !== false;
+}
+
 /** A token id field that may be one id, a list or null. */
 export function tokenIds(value: unknown): number[] {
   return (Array.isArray(value) ? value : [value]).filter((id): id is number => typeof id === 'number');

@@ -28,7 +28,12 @@ function isOfText(name: string, hasHead: boolean): boolean {
  */
 export function textConfig(json: Json): Json {
   const text = json['text_config'];
-  return isObject(text) ? { ...json, ...text, eos_token_id: json['eos_token_id'] ?? text['eos_token_id'] } : json;
+  if (!isObject(text)) return json;
+  const eos_token_id = json['eos_token_id'] ?? text['eos_token_id'];
+  // transformers 4 asks the text part, and transformers 5 the whole model; where they differ the weights say whether the head is the table of tokens.
+  const [whole, part] = [json, text].map((config) => config['tie_word_embeddings'] ?? undefined);
+  const differ = whole !== undefined && part !== undefined && whole !== part;
+  return { ...json, ...text, eos_token_id, ...(differ && { tie_word_embeddings: null }) };
 }
 
 /** A loader of the text part's weights under the names that a text model's have. */

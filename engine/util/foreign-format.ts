@@ -39,12 +39,23 @@ const FORMATS: readonly Format[] = [
   },
 ];
 
+/** First bytes that formats are told apart by. */
+const HEAD_BYTES = 8;
+const PICKLE = [0x80, 0x02];
 /** Magic bytes of files whose names say nothing. */
 const MAGIC: readonly (readonly [readonly number[], string])[] = [
   [[0x47, 0x47, 0x55, 0x46], '.gguf'],
   [[0x50, 0x4b, 0x03, 0x04], '.pth'],
-  [[0x80, 0x02], '.pth'],
+  [PICKLE, '.pth'],
 ];
+
+/** The name that tells the format of a file that begins with these bytes. */
+function formatOf(head: Uint8Array): string | undefined {
+  const [magic, name] = MAGIC.find(([bytes]) => bytes.every((byte, i) => head[i] === byte)) ?? [];
+  // A safetensors file begins with its header's length in eight bytes, and one of 640 bytes as a pickle does; but no pickle has only zeros behind four bytes.
+  const isLength = head.length === HEAD_BYTES && head.subarray(4).every((byte) => byte === 0);
+  return magic === PICKLE && isLength ? undefined : name;
+}
 
 /** "version ": what git has in the place of a large file that it did not fetch begins with it. */
 const LFS_POINTER = [0x76, 0x65, 0x72, 0x73, 0x69, 0x6f, 0x6e, 0x20];
@@ -53,8 +64,7 @@ const LFS_POINTER = [0x76, 0x65, 0x72, 0x73, 0x69, 0x6f, 0x6e, 0x20];
 export function describeForeignFile(name: string, head: Uint8Array = new Uint8Array()): string | undefined {
   if (LFS_POINTER.every((byte, i) => head[i] === byte))
     return "is a pointer of Git LFS, not the file itself; fetch that with 'git lfs pull'";
-  const magic = MAGIC.find(([bytes]) => bytes.every((byte, i) => head[i] === byte))?.[1];
-  const format = FORMATS.find(({ pattern }) => pattern.test(magic ?? name));
+  const format = FORMATS.find(({ pattern }) => pattern.test(formatOf(head) ?? name));
   return format && `${format.what}; ${format.advice}`;
 }
 

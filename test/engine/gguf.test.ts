@@ -215,7 +215,29 @@ test('a file of OLMo 2 with a window is of OLMo 3', async () => {
     return parseOlmoConfig(await model.json('config.json')).kinds?.map(({ window }) => window);
   };
   expect(await kinds({})).toBeUndefined();
-  expect(await kinds({ 'olmo2.attention.sliding_window': u32(32) })).toEqual([32, 32, 32, undefined, 32]);
+  const window = { 'olmo2.attention.sliding_window': u32(32) };
+  expect(await kinds(window)).toEqual([32, 32, 32, undefined, 32]);
+  // What a file says of its layers goes before what is usual.
+  const pattern = (value: Stored): Record<string, Stored> => ({ ...window, 'olmo2.attention.sliding_window_pattern': value });
+  expect(await kinds(pattern({ type: 'i32s', value: [1, 0, 0, 1, 1] }))).toEqual([32, undefined, undefined, 32, 32]);
+  expect(await kinds(pattern(u32(2)))).toEqual([32, undefined, 32, undefined, 32]);
+  await expect(kinds(pattern({ type: 'i32s', value: [1] }))).rejects.toThrow(/sliding_window_pattern has 1 values for 5 layers/);
+});
+
+test('a file of Gemma 3 without a window has layers that see everything and are rotated alike', async () => {
+  const { metadata, tensors } = tiny();
+  const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace(/^llama\./, 'gemma3.'), value] as const));
+  const own = {
+    'general.architecture': text('gemma3'),
+    'gemma3.block_count': u32(2),
+    'gemma3.rope.freq_base': f32(7e4),
+    'gemma3.rope.scaling.type': text('yarn'),
+    'gemma3.rope.scaling.factor': f32(4),
+  };
+  const config = await (await open({ metadata: { ...renamed, ...own }, tensors })).json('config.json');
+  const { kinds, rope } = GEMMA.parseConfig(config) as unknown as ReturnType<typeof parseOlmoConfig>;
+  expect(rope).toMatchObject({ theta: f32(7e4).value, scaling: { kind: 'yarn', factor: 4 } });
+  expect(kinds).toEqual([{ rope }, { rope }]);
 });
 
 test("Mistral's files, which say llama or mistral3, have the window that they say, and no other", async () => {

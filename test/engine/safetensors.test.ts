@@ -91,11 +91,19 @@ test.each([
   ['bytes that belong to no tensor', fileBytes({ a: entry('F32', [4], [0, 16]) }), /its tensors end at byte/],
   ['a pointer', new TextEncoder().encode('version https://git-lfs.github.com/spec/v1\n'), /is a pointer of Git LFS, not the file itself/],
   ['a GGUF file', new TextEncoder().encode('GGUF\x03\0\0\0\0\0\0\0'), /is a GGUF file; give the file itself/],
+  ['a pickle of old', Uint8Array.of(0x80, 2, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20), /pickled PyTorch weights/],
   ['a pickled file', new TextEncoder().encode('PK\x03\x04 and so on'), /pickled PyTorch weights.*safetensors.torch.save_file/],
 ])('refuses %s with the reason', async (_, bytes, message) => {
   const path = folder({ 'model.safetensors': bytes });
   await expect(openSafetensors(platform, path)).rejects.toThrow(message);
   await expect(openSafetensors(platform, path)).rejects.toMatchObject({ code: 'invalid_model' });
+});
+
+test.each([0, 2 ** 16])('a header of 640 + %d bytes, whose length begins as a pickle does, is read', async (more) => {
+  const text = JSON.stringify({ a: entry('F32', [4], [0, 16]), b }).padEnd(640 + more);
+  const checkpoint = await openSafetensors(platform, folder({ 'model.safetensors': rawHeader(text) }));
+  onTestFinished(() => checkpoint.close());
+  expect(checkpoint.names()).toEqual(['a', 'b']);
 });
 
 test('a header above 64 MiB is refused by its length, without being read', async () => {

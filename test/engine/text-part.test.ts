@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
+import type { VocabularyConfig } from '../../engine/models/layers/vocabulary.ts';
+import { decoderFor } from '../../engine/models/registry.ts';
 import { textConfig, textWeights } from '../../engine/models/text-part.ts';
 import { floatStorage } from '../../engine/config.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
@@ -52,5 +54,36 @@ test('a text part says of itself what the whole says otherwise', () => {
   const ends = { eos_token_id: [1, 106], text_config: { model_type: 'gemma3_text', eos_token_id: 1 } };
   expect(textConfig({ model_type: 'gemma3', ...ends })).toMatchObject({ model_type: 'gemma3_text', eos_token_id: [1, 106] });
   expect(textConfig({ model_type: 'gemma3', text_config: { eos_token_id: 1 } })).toMatchObject({ eos_token_id: 1 });
+  expect(textConfig({ tie_word_embeddings: true, text_config: { tie_word_embeddings: true } })).toMatchObject({
+    tie_word_embeddings: true,
+  });
+  expect(textConfig({ tie_word_embeddings: false, text_config: {} })).toMatchObject({ tie_word_embeddings: false });
   expect(textConfig({ model_type: 'gemma2' })).toEqual({ model_type: 'gemma2' });
+});
+
+// transformers 5 writes the default of each class, of which only the whole model's counts for it, and no head where that is the table.
+test.each([
+  [
+    'mistral3',
+    {
+      model_type: 'mistral',
+      hidden_size: 32,
+      num_attention_heads: 2,
+      num_key_value_heads: 2,
+      intermediate_size: 32,
+      num_hidden_layers: 2,
+      vocab_size: 64,
+    },
+  ],
+  ['gemma3', { model_type: 'gemma3_text' }],
+  ['gemma3n', { model_type: 'gemma3n_text' }],
+  ['gemma4', { model_type: 'gemma4_text' }],
+  ['qwen3_5', { model_type: 'qwen3_5_text' }],
+  ['qwen3_5_moe', { model_type: 'qwen3_5_moe_text' }],
+])('%s: where the whole and its text part differ, the weights say whether the head is the table of tokens', (model_type, text) => {
+  const tied = (whole: boolean, part: boolean): unknown => {
+    const config = { model_type, tie_word_embeddings: whole, text_config: { ...text, tie_word_embeddings: part } };
+    return (decoderFor(config).parseConfig(config) as unknown as VocabularyConfig).tied;
+  };
+  expect([tied(true, true), tied(false, false), tied(true, false), tied(false, true)]).toEqual([true, false, undefined, undefined]);
 });

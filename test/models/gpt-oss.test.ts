@@ -41,6 +41,14 @@ function folder(): string {
   return path;
 }
 
+test('positions are scaled as is usual where a file says nothing of it, or null', () => {
+  const { rope_parameters: _, ...config } = JSON.parse(readFileSync(join(FIXTURE, 'config.json'), 'utf8')) as Json;
+  const ropeOf = (more: Json): unknown => parseGptOssConfig({ ...config, ...more }).rope;
+  expect(ropeOf({})).toMatchObject({ theta: 150_000, scaling: { kind: 'yarn', factor: 32, originalContext: 4096, truncate: false } });
+  for (const field of ['rope_scaling', 'rope_parameters']) expect(ropeOf({ [field]: null })).toEqual(ropeOf({}));
+  expect(ropeOf({ rope_scaling: { rope_type: 'linear', factor: 2 } })).toMatchObject({ scaling: { kind: 'linear', factor: 2 } });
+});
+
 test('experts stay in the blocks of the file, and give the bits that their values give', async () => {
   const [unpacked, packed] = [await DecoderHarness.load(device, FIXTURE), await DecoderHarness.load(device, FIXTURE, { storage: BLOCKS })];
   expect(await packed.step(STEP)).toEqual(await unpacked.step(STEP));

@@ -1,6 +1,6 @@
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
-import { expectValue, integer, layerCount, layerTypes, number, softCap, tokenIds } from '../config-fields.ts';
+import { expectValue, integer, layerCount, layerTypes, number, softCap, tiedByDefault, tokenIds } from '../config-fields.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { parseRope, readRopes } from '../rope-config.ts';
 
@@ -78,7 +78,7 @@ export function parseGemmaConfig(json: Json): DecoderStackConfig {
     },
     embeddingScale: Math.fround(Math.sqrt(hidden)),
     logitSoftCap: softCap(json, 'final_logit_softcapping', defaults.logitSoftCap),
-    tied: json['tie_word_embeddings'] !== false,
+    tied: tiedByDefault(json),
     eosTokenIds: tokenIds(json['eos_token_id']),
   };
 }

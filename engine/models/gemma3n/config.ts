@@ -2,7 +2,7 @@ import { EngineError } from '../../errors.ts';
 import { describe } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import { normalQuantile } from '../../util/math.ts';
-import { expectUsual, expectValue, integer, layerCount, layerTypes, number, softCap, tokenIds } from '../config-fields.ts';
+import { expectUsual, expectValue, integer, layerCount, layerTypes, number, softCap, tiedByDefault, tokenIds } from '../config-fields.ts';
 import type { LayerKind } from '../layers/stack-config.ts';
 import type { StreamsConfig } from '../layers/streams-stack.ts';
 import { readRopes } from '../rope-config.ts';
@@ -75,7 +75,7 @@ export function parseGemma3nConfig(given: Json): StreamsConfig {
     embeddingScale: Math.fround(Math.sqrt(hidden)),
     logitSoftCap: softCap(json, 'final_logit_softcapping'),
     layerInputs: { columns, activation: 'gelu_pytorch_tanh' },
-    tied: json['tie_word_embeddings'] !== false,
+    tied: tiedByDefault(json),
     eosTokenIds: tokenIds(json['eos_token_id']),
     streams: DEFAULTS.altup_num_inputs,
     laurelRank,

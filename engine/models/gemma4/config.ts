@@ -3,7 +3,17 @@ import type { RopeConfig } from '../../ops/rope.ts';
 import { describe, isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import { expertSizes } from '../experts-config.ts';
-import { expectValue, integer, layerCount, layerTypes, number, optionalObject, softCap, tokenIds } from '../config-fields.ts';
+import {
+  expectValue,
+  integer,
+  layerCount,
+  layerTypes,
+  number,
+  optionalObject,
+  softCap,
+  tiedByDefault,
+  tokenIds,
+} from '../config-fields.ts';
 import type { LayerInputsConfig } from '../layers/layer-inputs.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import type { DecoderStackConfig, LayerKind } from '../layers/stack-config.ts';
@@ -78,7 +88,7 @@ export function parseGemma4Config(given: Json): DecoderStackConfig {
     hasLayerScalars: true,
     layerInputs: layerInputs(json),
     experts: json['enable_moe_block'] === true ? expertsOf(json, layers) : undefined,
-    tied: json['tie_word_embeddings'] !== false,
+    tied: tiedByDefault(json),
     eosTokenIds: tokenIds(json['eos_token_id']),
   };
 }

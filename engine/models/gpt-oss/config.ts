@@ -26,8 +26,8 @@ const YARN = { rope_type: 'yarn', factor: 32, beta_fast: 32, beta_slow: 1, trunc
 export function parseGptOssConfig(json: Json): DecoderStackConfig {
   const layers = layerCount(json, DEFAULTS.num_hidden_layers);
   const byTurns = Array.from({ length: layers }, (_, layer) => (layer % 2 === 0 ? 'sliding_attention' : 'full_attention'));
-  const hasRope = json['rope_parameters'] !== undefined || json['rope_scaling'] !== undefined;
-  const settings = { ...DEFAULTS, ...(!hasRope && { rope_scaling: YARN }), ...json, layer_types: json['layer_types'] ?? byTurns };
+  const hasRope = (json['rope_parameters'] ?? json['rope_scaling'] ?? undefined) !== undefined;
+  const settings = { ...DEFAULTS, ...json, ...(!hasRope && { rope_scaling: YARN }), layer_types: json['layer_types'] ?? byTurns };
   expectValue(settings, 'attention_bias', true);
   return { ...parseLlamaConfig(settings), hasSinks: true, experts: expertsOf(settings, layers) };
 }

@@ -1,7 +1,7 @@
 /** GGUF's architectures: what llama.cpp's converter makes of each family (conversion/*.py). */
 import { isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
-import { FOUR_NORMS, gemma, gemma3n, gemma4 } from './gemma.ts';
+import { FOUR_NORMS, gemma, gemma3, gemma3n, gemma4 } from './gemma.ts';
 import type { Architecture } from './family.ts';
 import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
@@ -13,7 +13,7 @@ const FUSED: ReadonlyMap<string, string> = new Map([
   ['ffn_up', 'mlp.gate_up_proj'],
 ]);
 
-/** OLMo's norms: behind each half of a layer. A file of OLMo 2 with a window is of OLMo 3, whose every fourth layer sees everything (llama.cpp: models/olmo2.cpp). */
+/** OLMo's norms: behind each half of a layer. A file of OLMo 2 with a window is of OLMo 3, whose every fourth layer sees everything where it says no other (llama.cpp: models/olmo2.cpp). */
 function olmo(): Pick<Architecture, 'settings' | 'parts'> {
   return {
     parts: new Map([...FOUR_NORMS].filter(([stored]) => stored !== 'ffn_norm')),
@@ -228,7 +228,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['qwen3', { modelType: 'qwen3', permuted: false, activation: 'silu' }],
   ['qwen3moe', { modelType: 'qwen3_moe', permuted: false, activation: 'silu', ...experts() }],
   ['gemma2', { modelType: 'gemma2', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(46) }],
-  ['gemma3', { modelType: 'gemma3_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(62) }],
+  ['gemma3', { modelType: 'gemma3_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma3() }],
   ['gemma3n', { modelType: 'gemma3n_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma3n() }],
   ['gemma4', { modelType: 'gemma4_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma4() }],
   // Granite's multipliers; SmolLM3's unrotated layers are not in its files, but every fourth.

@@ -58,7 +58,7 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
     tie_word_embeddings: !tensors.has('output.weight'),
     ...ropeOf(metadata, key, ropeFactors),
     ...(rotated !== headDim && { partial_rotary_factor: rotated / headDim }),
-    ...(window !== undefined && window > 0 && { use_sliding_window: true, sliding_window: window, max_window_layers: 0 }),
+    ...(window !== undefined && window > 0 && { use_sliding_window: true, sliding_window: window, max_window_layers: 0, ...windowsOf(metadata, key, layers) }), // prettier-ignore
     ...settings?.(metadata, key, {
       layers,
       hidden,
@@ -72,4 +72,15 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
     bos_token_id: metadata.number('tokenizer.ggml.bos_token_id') ?? null,
     eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,
   };
+}
+
+/** Which layers have the window, where a file says it: of each, or that one in so many has none (llama.cpp, load_swa_pattern). Others have what is usual in their family. */
+function windowsOf(metadata: Metadata, key: (rest: string) => string, layers: number): Json {
+  const name = key('attention.sliding_window_pattern');
+  const pattern = metadata.get(name);
+  if (pattern === undefined) return {};
+  const every = Array.isArray(pattern) ? 0 : metadata.number(name)!;
+  const listed = Array.isArray(pattern) ? pattern : Array.from({ length: layers }, (_, layer) => every === 0 || (layer + 1) % every !== 0);
+  if (listed.length < layers) metadata.refuse(`${name} has ${listed.length} values for ${layers} layers`);
+  return { layer_types: listed.slice(0, layers).map((slides) => (slides ? 'sliding_attention' : 'full_attention')) };
 }

@@ -2,6 +2,7 @@
 import type { Json } from '../../util/json.ts';
 import type { Architecture, Sizes } from './family.ts';
 import type { Metadata } from './metadata.ts';
+import { SETTING_KEYS } from './setting-keys.ts';
 
 /** Gemma's norms: before and behind each half of a layer. */
 export const FOUR_NORMS: ReadonlyMap<string, string> = new Map([
@@ -11,7 +12,7 @@ export const FOUR_NORMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Gemma's settings: files do not have the divisor of scores, which is not the head size in the models of 27 B alone (llama.cpp: models/gemma*.cpp). */
-export function gemma(layersOf27B: number): Pick<Architecture, 'settings' | 'reads' | 'parts' | 'normOffset'> {
+export function gemma(layersOf27B: number): Required<Pick<Architecture, 'settings' | 'reads' | 'parts' | 'normOffset'>> {
   return {
     parts: FOUR_NORMS,
     normOffset: 1,
@@ -21,6 +22,18 @@ export function gemma(layersOf27B: number): Pick<Architecture, 'settings' | 'rea
       attn_logit_softcapping: metadata.number(key('attn_logit_softcapping')) ?? null,
       final_logit_softcapping: metadata.number(key('final_logit_softcapping')) ?? null,
       ...(metadata.has(key('rope.freq_base_swa')) && { rope_local_base_freq: metadata.number(key('rope.freq_base_swa')) }),
+    }),
+  };
+}
+
+/** Gemma 3. Files without a window are of models whose layers all see everything and have one rotary embedding, such as Rnj-1 (llama.cpp: models/gemma3.cpp). */
+export function gemma3(): ReturnType<typeof gemma> {
+  const own = gemma(62);
+  return {
+    ...own,
+    settings: (metadata, key, sizes) => ({
+      ...own.settings(metadata, key, sizes),
+      ...(!metadata.number(key(SETTING_KEYS.sliding_window)) && { layer_types: new Array<string>(sizes.layers).fill('full_attention') }),
     }),
   };
 }
