@@ -3,7 +3,7 @@
 /** Drops headings', lists', quotes' and tables' marks, rules, fences, emphasis, and the targets of links. A list's numbers are read. */
 export function withoutMarkdown(text: string): string {
   const lines = text
-    .replace(/!?\[([^\]\n]*)\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"\n]*")?\)/g, '$1')
+    .replace(/!?\[([^\]\n]{0,500})\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"\n]*")?\)/g, '$1')
     .split('\n')
     .map(line)
     .join('\n');

@@ -55,7 +55,7 @@ function amounts(text: string): string {
       all.trimEnd().endsWith(sign) || /\.\d\d$/.test(from) ? `${sign}${from} to ${sign}` : `${from} to ${sign}`,
     )
     .replace(/(\d+(?:\.\d+)?)\s?€(?!\d)/g, '€$1')
-    .replace(/(\d+)\s?¢/g, (_, count: string) => `${count} ${count === '1' ? 'cent' : 'cents'}`);
+    .replace(/(?<!\d)(\d+)\s?¢/g, (_, count: string) => `${count} ${count === '1' ? 'cent' : 'cents'}`);
 }
 
 /** Numbers that begin with zeros, and those that are called. */

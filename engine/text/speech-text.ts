@@ -36,6 +36,8 @@ const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixt
 /** Behind an hour these go on with its sentence: days, dates and time zones. */
 const AFTER_HOUR =
   '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\\b|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\\.? \\d|Eastern|Central|Mountain|Pacific|[A-Z]{2}';
+/** What begins a sentence behind an abbreviation that ends one; names may stand behind others (the U.S. Army). */
+const SENTENCE_START = /^\s+["“]?(?:He|She|It|They|We|You|The|This|That|These|Those|There|But|However|When|If|What|Why|How)\b/;
 /** am and pm. Behind a.m. and p.m. a point is theirs, unless a sentence begins after it; behind the others it ends one. */
 const HALF_DAY = `([aApP])(?:[mM]\\b|\\.[mM]\\b(?:\\.(?!\\s+["“]?(?!${AFTER_HOUR})[A-Z]))?)`;
 /** Of a century, or of somebody's life; the second of two too. Others are seconds. */
@@ -50,11 +52,12 @@ export function normalizeText(text: string): string {
   let t = plainPunctuation(withoutMarkdown(text.normalize('NFC').replace(/\r\n?/g, '\n')));
   t = withoutRomanNumerals(withoutAbbreviations(t));
   t = addresses(t);
-  // U.S. and the like; the last point also ends the text where it ends it.
-  t = t.replace(
-    /\b(?!(?<=\d\s?)[AP]\.M\.)(?:[A-Z][a-z]?\.){2,}/g,
-    (letters, at: number) => letters.replace(/\./g, '') + (at + letters.length >= t.trimEnd().length ? '.' : ''),
-  );
+  // U.S. and the like; the last point also ends the sentence where a new one begins or nothing follows.
+  const [whole, end] = [t, t.trimEnd().length];
+  t = t.replace(/\b(?!(?<=\d\s?)[AP]\.M\.)(?:[A-Z][a-z]?\.){2,}/g, (letters, at: number) => {
+    const next = at + letters.length;
+    return letters.replace(/\./g, '') + (next >= end || SENTENCE_START.test(whole.slice(next, next + 20)) ? '.' : '');
+  });
   t = t.replace(
     /\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.\d+)?|(:\d\d)(?:\.\d+)?)?(Z\b|[+-]\d\d:?\d\d\b)?/g,
     (_, day: string, minutes: string, seconds = '', zone = '') => `${day}, ${minutes}${seconds}${timeZone(zone)}`,
@@ -101,7 +104,7 @@ function plainPunctuation(text: string): string {
       .replace(/；/g, '; ')
       .replace(/¿|¡/g, '')
       .replace(/\.{2,}/g, '…')
-      .replace(/\s+[–—]+\s+|\s+-{1,2}\s+|—|--/g, ' — ')
+      .replace(/(?<!\s)\s+(?:[–—]+|-{1,2})\s+|—|--/g, ' — ')
       .replace(/[{}[\]]/g, ' ')
       .replace(/[*_#>|~^\\]{2,}/g, ' ')
   );
@@ -178,7 +181,7 @@ function addresses(text: string): string {
       .replace(/[./@?=&:_-]/g, (mark) => ` ${MARKS[mark]!} `)
       .replace(/[#%+~]/g, ' ');
   const address =
-    /(?:https?:\/\/|www\.)[^\s,;()"]*[\w/]|(?<![\w.-])[\w.-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|gov|edu|app)\b(?:\/[^\s,;()"]*[\w/])?/gi;
+    /(?:https?:\/\/|www\.)[^\s,;()"]*[\w/]|(?<![\w.-])[\w.-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,9}\.(?:com|org|net|io|dev|gov|edu|app)\b(?:\/[^\s,;()"]*[\w/])?/gi;
   return text.replace(address, spoken);
 }
 

@@ -24,6 +24,8 @@ describe('normalizeText spells out', () => {
     ['pages 10-12', 'pages 10 to 12'],
     ['-5°C outside, 20 km away at 1 km', 'minus 5 degrees Celsius outside, 20 kilometers away at 1 kilometer'],
     ['R&D grew 12%', 'R and D grew 12 percent'],
+    ['I live in the U.S. He lives in the U.K. They met in D.C.', 'I live in the US. He lives in the UK. They met in DC.'],
+    ['The U.S. Army of the U.S.A. ', 'The US Army of the USA.'],
     ['e.g. the U.S. economy', 'for example, the US economy'],
     ['“Curly” ‘quotes’ — and… more...', "“Curly” 'quotes' — and… more…"],
     ['Call 555-1234 now', 'Call 5 5 5, 1 2 3 4 now'],
@@ -59,6 +61,8 @@ describe('text is read as people read it', () => {
     // Each would take minutes if a pattern looked at its beginnings again and again.
     for (const part of ['[', '![a](', '*', '*a', '_', '`', '|', '1/', '1 1/', '$1-', '0', '1.', 'I', 'Part I', 'a_', '<', 'Mon, '])
       expect(normalizeText(part.repeat(10_000 / part.length)).length).toBeLessThan(100_000);
+    // And these a quarter of an hour together.
+    for (const part of ['\n ', 'a-', '3-4-', '[', '1']) expect(normalizeText(`${part.repeat(300_000 / part.length)}x`)).toMatch(/x$/);
   });
 });
 
