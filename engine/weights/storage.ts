@@ -50,6 +50,8 @@ export function matrixBytes(type: WeightType, rows: number, width: number): numb
 
 /** A layer's experts as one tensor: matrices one below the other. */
 const STACKED = /\.experts\.[a-z_]+$/;
+/** What models take as tables, under the names that their checkpoints give them. */
+const TABLES = /(?:^|\.)(?:embed_tokens|embed_tokens_per_layer|embedding|word_embeddings)\.weight$/;
 
 /** About the bytes of a tensor on a device: matrices as they are stored, what has more dimensions in floats, vectors in f32. */
 function tensorBytes(name: string, info: TensorInfo, storage: WeightStorage): number {
@@ -57,7 +59,7 @@ function tensorBytes(name: string, info: TensorInfo, storage: WeightStorage): nu
   const [rows = 1, width = 1, ...rest] = isStacked ? [info.shape[0]! * info.shape[1]!, info.shape[2]!] : info.shape;
   if (info.shape.length < 2) return product(info.shape) * 4;
   if (rest.length > 0) return matrixBytes(storage.float, 1, product(info.shape));
-  return matrixBytes(keptBlocks(info, storage) ?? packedType(storage, width), rows, width);
+  return matrixBytes(keptBlocks(info, storage) ?? packedType(storage, width, TABLES.test(name)), rows, width);
 }
 
 /** How a tensor is stored, of a model that stores some otherwise than it was asked to. */

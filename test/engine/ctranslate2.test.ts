@@ -110,10 +110,10 @@ test("the file itself opens its folder, served by the folder's name", async () =
   expect((await folder.json('config.json'))['d_model']).toBe(24);
 });
 
-function copy(change: (bytes: Buffer, at: (text: string) => number) => Buffer): string {
+function copy(change: (bytes: Buffer, at: (text: string) => number) => Buffer, storage = 'float32'): string {
   const path = mkdtempSync(join(tmpdir(), 'parley-'));
   onTestFinished(() => rmSync(path, { recursive: true }));
-  cpSync(join(FIXTURE, 'float32'), path, { recursive: true });
+  cpSync(join(FIXTURE, storage), path, { recursive: true });
   const bytes = readFileSync(join(path, 'model.bin'));
   writeFileSync(
     join(path, 'model.bin'),
@@ -121,6 +121,41 @@ function copy(change: (bytes: Buffer, at: (text: string) => number) => Buffer): 
   );
   return path;
 }
+
+/** A variable stands for another, as the converter writes it where both are equal: it and its scale are cut out, and its name is added to the list. */
+function aliased(bytes: Buffer, alias: string, name: string): Buffer {
+  const text = (value: string): Buffer => {
+    const length = Buffer.alloc(2);
+    length.writeUInt16LE(value.length + 1);
+    return Buffer.concat([length, Buffer.from(`${value}\0`)]);
+  };
+  let left = Buffer.from(bytes);
+  const count = (at: number, by: number): number => left.writeUInt32LE(left.readUInt32LE(at) + by, at);
+  for (const cut of [alias, `${alias}_scale`]) {
+    const from = left.indexOf(text(cut));
+    if (from < 0) continue;
+    const rank = from + text(cut).length;
+    const size = rank + 1 + 4 * left[rank]! + 1;
+    left = Buffer.concat([left.subarray(0, from), left.subarray(size + 4 + left.readUInt32LE(size))]);
+    count(left.indexOf('WhisperSpec\0') + 'WhisperSpec\0'.length + 4, -1);
+  }
+  count(left.lastIndexOf(text('decoder/projection/weight')) - 4, 1);
+  return Buffer.concat([left, text(alias), text(name)]);
+}
+
+test.each(['float32', 'int8'])('equal variables that are stored once are read under all their names, in %s', async (storage) => {
+  const [first, second] = [0, 1].map((layer) => `encoder/layer_${layer}/self_attention`) as [string, string];
+  const path = copy((bytes) => {
+    const norm = aliased(bytes, `${second}/layer_norm/gamma`, `${first}/layer_norm/gamma`);
+    return aliased(norm, `${second}/linear_1/weight`, `${first}/linear_1/weight`);
+  }, storage);
+  await withWeights(await openModelFolder(platform, path), async (checkpoint) => {
+    for (const part of ['self_attn_layer_norm.weight', 'self_attn.out_proj.weight']) {
+      const [one, other] = [0, 1].map((layer) => checkpoint.read(`model.encoder.layers.${layer}.${part}`));
+      expect(await other, part).toEqual(await one);
+    }
+  });
+});
 
 test.each([
   ['of another kind', (b: Buffer, at: (t: string) => number) => (b.write('WhasperSpec', at('WhisperSpec')), b), /holds a WhasperSpec; of CTranslate2's models only Whisper/],

@@ -100,3 +100,65 @@ test.each([
     expect(await widened(checkpoint, name)).toEqual(await checkpoint.read(name));
   }
 });
+
+const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+/** What integers stand for whose scales, and zero points, belong to a dimension. */
+function scaled(q: WrittenTensor, scale: Float32Array, zero: ArrayLike<number>, axis: number): Float32Array {
+  const width = sizeOf(q.shape.slice(axis + 1));
+  const at = (i: number): number => Math.floor(i / width) % q.shape[axis]!;
+  return Float32Array.from(q.data, (value, i) => (value - zero[at(i)]!) * scale[at(i)]!);
+}
+
+test.each([
+  ['a product', 'MatMul', [64, 64], 1, 1],
+  ['a product whose axis is not said', 'MatMul', [32, 64], undefined, 1],
+  ['a product whose axis counts from the last', 'MatMul', [64, 32], -1, 1],
+  ['a convolution', 'Conv', [8, 8, 3], 0, 0],
+  ['a convolution whose axis counts from the last', 'Conv', [8, 8, 3], -3, 0],
+  ['a transposed convolution', 'ConvTranspose', [8, 8, 3], 1, 1],
+] as const)(
+  'weights that are dequantised before they are read have the scales of the dimension that the node says: %s',
+  async (_, op, shape, axis, meant) => {
+    const count = shape[meant];
+    const q: WrittenTensor = { name: 'q', type: 3, shape, data: bytes(sizeOf(shape)) };
+    const [scale, zero] = [scales(count), bytes(count)];
+    const checkpoint = await open(
+      [
+        { name: 'dq', op: 'DequantizeLinear', inputs: ['q', 's', 'z'], outputs: ['w'], ...(axis !== undefined && { axis }) },
+        { name: `/encoder/a/${op}`, op, inputs: ['x', 'w'], outputs: ['y'] },
+      ],
+      [q, { name: 's', type: 1, shape: [count], data: scale }, { name: 'z', type: 3, shape: [count], data: zero }],
+    );
+    const [name = ''] = checkpoint.names();
+    const stored = scaled(q, scale, zero, meant);
+    const [rows = 0, columns = 0] = shape;
+    const turned = Float32Array.from(stored, (_, i) => stored[(i % rows) * columns + Math.floor(i / rows)]!);
+    expect(await checkpoint.read(name)).toEqual(op === 'MatMul' ? turned : stored);
+  },
+);
+
+test('scales that belong to another dimension than the node says are refused', async () => {
+  const nodes = [
+    { name: 'dq', op: 'DequantizeLinear', inputs: ['q', 's'], outputs: ['w'], axis: 0 },
+    { name: '/encoder/a/MatMul', op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] },
+  ];
+  const opened = open(nodes, [
+    { name: 'q', type: 3, shape: [32, 64], data: bytes(32 * 64) },
+    { name: 's', type: 1, shape: [64], data: scales(64) },
+  ]);
+  await expect(opened).rejects.toThrow('q [32, 64] has 64 scales along dimension 0');
+});
+
+test('a table whose rows are dequantised behind the look-up may have a scale a column', async () => {
+  const q: WrittenTensor = { name: 'q', type: 3, shape: [6, 4], data: bytes(24) };
+  const scale = scales(4);
+  const checkpoint = await open(
+    [
+      { name: '/text_encoder/embedding/Gather', op: 'Gather', inputs: ['q', 'ids'], outputs: ['rows'] },
+      { name: 'dq', op: 'DequantizeLinear', inputs: ['rows', 's'], outputs: ['y'], axis: 2 },
+    ],
+    [q, { name: 's', type: 1, shape: [4], data: scale }],
+  );
+  expect(await checkpoint.read(checkpoint.names()[0]!)).toEqual(scaled(q, scale, [0, 0, 0, 0], 1));
+});

@@ -124,7 +124,7 @@ test('a published checkpoint gives the same bits as its text part alone', async 
   device.close();
 });
 
-test('the table of the layers has 8 bits, unless weights are asked for in f32 or fewer', async () => {
+test('the table of the layers has 8 bits, unless weights are asked for in f32', async () => {
   const checkpoint = {
     names: () => ['model.language_model.embed_tokens_per_layer.weight'],
     tensor: () => ({ dtype: 'BF16', shape: [64, 96] }) as const,
@@ -132,8 +132,9 @@ test('the table of the layers has 8 bits, unless weights are asked for in f32 or
     readIds: async () => new Int32Array(),
     close: async () => undefined,
   };
-  const bytes = (dtype: 'auto' | 'f32', quantization: 'none' | 'q8_0') => checkpointBytes(checkpoint, weightStorage({ dtype, quantization }), GEMMA4); // prettier-ignore
+  const bytes = (dtype: 'auto' | 'f32', quantization: 'none' | 'q8_0' | 'q4_0') => checkpointBytes(checkpoint, weightStorage({ dtype, quantization }), GEMMA4); // prettier-ignore
   expect(bytes('auto', 'none')).toBe(bytes('auto', 'q8_0'));
+  expect(bytes('auto', 'q4_0')).toBe(bytes('auto', 'q8_0'));
   expect(bytes('auto', 'none')).toBeLessThan(64 * 96 * 1.2);
   expect(bytes('f32', 'none')).toBe(64 * 96 * 4);
 });

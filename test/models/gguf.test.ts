@@ -15,8 +15,10 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { createRng } from '../../engine/util/rng.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
+import { checkpointBytes } from '../../engine/weights/storage.ts';
 import { countWork } from '../support/kernel-work.ts';
 import { expectClose } from '../support/compare.ts';
 import { DecoderHarness } from '../support/decoder-harness.ts';
@@ -92,8 +94,12 @@ describe.each(['llama', 'qwen3'] as const)('%s by llama.cpp', (name) => {
     const path = join(FOLDER, `${name}-F16.gguf`);
     const step = [{ sequence: 0, start: 0, tokens: prompt_ids }];
     const half = await DecoderHarness.load(device, path, { dtype: 'f16' });
-    const packed = await DecoderHarness.load(device, path, { storage: { float: 'f16', keepBlocks: true, quantization }, dtype: 'f16' });
+    const storage = { float: 'f16', keepBlocks: true, quantization } as const;
+    const packed = await DecoderHarness.load(device, path, { storage, dtype: 'f16' });
     expect(packed.weightBytes).toBeLessThan(half.weightBytes * share);
+    // The plan knows that the table has 8 bits whatever is asked for; the angles of positions and padding are the rest.
+    const planned = await withWeights(await openModelFolder(platform, path), async (checkpoint) => checkpointBytes(checkpoint, storage));
+    expect(packed.weightBytes / planned).toBeLessThan(1.35);
     expectClose(quantization, flat(await packed.step(step)), flat(await half.step(step)), error);
   });
 

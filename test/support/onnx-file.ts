@@ -13,6 +13,8 @@ export interface WrittenNode {
   readonly op: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
+  /** An attribute of this name. */
+  readonly axis?: number;
 }
 
 /** A ModelProto with one graph. */
@@ -24,12 +26,13 @@ export function onnxFile(nodes: readonly WrittenNode[], tensors: readonly Writte
   return new Uint8Array(field(7, graph));
 }
 
-function nodeBytes({ name, op, inputs, outputs }: WrittenNode): Buffer {
+function nodeBytes({ name, op, inputs, outputs, axis }: WrittenNode): Buffer {
   return Buffer.concat([
     ...inputs.map((input) => field(1, input)),
     ...outputs.map((output) => field(2, output)),
     field(3, name),
     field(4, op),
+    ...(axis === undefined ? [] : [field(5, Buffer.concat([field(1, 'axis'), varint(3 << 3), signed(axis)]))]),
   ]);
 }
 
@@ -50,4 +53,12 @@ function varint(value: number): Buffer {
   let left = value;
   for (; left > 127; left = Math.floor(left / 128)) bytes.push((left % 128) | 128);
   return Buffer.from([...bytes, left]);
+}
+
+/** An int64, of which negative ones take ten bytes. */
+function signed(value: number): Buffer {
+  const bytes: number[] = [];
+  let left = BigInt.asUintN(64, BigInt(value));
+  for (; left > 127n; left >>= 7n) bytes.push(Number(left & 127n) | 128);
+  return Buffer.from([...bytes, Number(left)]);
 }

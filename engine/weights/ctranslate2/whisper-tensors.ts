@@ -53,10 +53,17 @@ class Mapping {
   readonly #left: Map<string, Variable>;
   readonly #tensors = new Map<string, ComputedTensor>();
 
-  constructor(path: string, source: ByteSource, { variables }: ModelBin) {
+  constructor(path: string, source: ByteSource, { variables, aliases }: ModelBin) {
     this.#path = path;
     this.#source = source;
     this.#left = new Map(variables);
+    // The converter stores equal variables once, such as norms that nobody trained, and says nothing of a scale, which goes with them.
+    for (const [alias, name] of aliases) {
+      for (const end of ['', '_scale']) {
+        const variable = variables.get(name + end);
+        if (variable) this.#left.set(alias + end, variable);
+      }
+    }
   }
 
   async whisper(): Promise<WhisperWeights> {

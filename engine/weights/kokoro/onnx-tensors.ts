@@ -123,7 +123,8 @@ class WeightFinder {
       after = this.#reader.get(after.outputs[0] ?? '');
     const scale = this.#constant(after?.inputs[1]);
     if (after?.op !== 'DequantizeLinear' || !scale) return this.#refuse(`the table at ${node.name} has no scale`);
-    this.#put(name, this.#scaled({ values, scale, zero: this.#constant(after.inputs[2]) }, values.shape.length), values.name);
+    // Rows are looked up before they are scaled, so that a list of scales can only be of columns.
+    this.#put(name, this.#scaled({ values, scale, zero: this.#constant(after.inputs[2]) }, 1), values.name);
   }
 
   /** W [directions, 4H, in], R [directions, 4H, H], B [directions, 8H], gates in the order iofc; quantised ones are [directions, in, 4H]. */
@@ -156,7 +157,8 @@ class WeightFinder {
     const maker = this.#maker.get(name ?? '');
     if (maker?.op === 'Cast') return this.weight(maker.inputs[0]);
     const [values, scale, zero] = (maker?.op === 'DequantizeLinear' ? maker.inputs : []).map((input) => this.#constant(input));
-    return values && scale && isQuantized(values) ? this.#scaled({ values, scale, zero }, 0) : undefined;
+    if (!maker || !values || !scale || !isQuantized(values)) return undefined;
+    return this.#scaled({ values, scale, zero }, maker.axis < 0 ? maker.axis + values.shape.length : maker.axis);
   }
 
   /** The weight of a product of integers. */
@@ -241,9 +243,12 @@ class WeightFinder {
 
   /** `axis`: which axis a list of scales belongs to. */
   #scaled(parts: Quantized, axis: number): ComputedTensor {
-    const { values } = parts;
+    const { values, scale } = parts;
     const width = product(values.shape.slice(axis + 1));
     const count = values.shape[axis] ?? 1;
+    const scales = product(scale.shape);
+    if (scales !== 1 && scales !== count)
+      this.#refuse(`${values.name} [${values.shape.join(', ')}] has ${scales} scales along dimension ${axis}`);
     return wholeTensor(storageOf(values), values.shape, () => this.#dequantize(parts, (i) => Math.floor(i / width) % count));
   }
 

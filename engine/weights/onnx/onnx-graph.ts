@@ -12,6 +12,8 @@ export interface OnnxNode {
   readonly outputs: readonly string[];
   /** Whether Gemm's second matrix is transposed. */
   readonly transB: boolean;
+  /** DequantizeLinear's: the dimension that a list of scales belongs to; from the last one backwards where it is negative. */
+  readonly axis: number;
 }
 
 /** A constant of the graph: a weight, a scale, a shape. */
@@ -103,6 +105,8 @@ const MODEL = { graph: 7 } as const;
 const GRAPH = { node: 1, initializer: 5 } as const;
 const NODE = { input: 1, output: 2, name: 3, op: 4, attribute: 5 } as const;
 const ATTRIBUTE = { name: 1, i: 3, t: 5 } as const;
+/** Of DequantizeLinear, where a file does not say it. */
+const DEFAULT_AXIS = 1;
 const TENSOR = { dims: 1, type: 2, float: 4, int32: 5, name: 8, raw: 9, location: 14 } as const;
 
 interface StoredType {
@@ -129,7 +133,7 @@ async function readNode(
 ): Promise<{ readonly node: OnnxNode; readonly value: OnnxTensor | undefined }> {
   const inputs: string[] = [];
   const outputs: string[] = [];
-  let [name, op, transB] = ['', '', false];
+  let [name, op, transB, axis] = ['', '', false, DEFAULT_AXIS];
   let value: OnnxTensor | undefined;
   for await (const field of file.fields(from, to)) {
     if (field.kind !== 'bytes') continue;
@@ -141,10 +145,11 @@ async function readNode(
     else if (field.number === NODE.attribute) {
       const attribute = await readAttribute(file, field);
       if (attribute.name === 'transB') transB = attribute.integer !== 0;
+      if (attribute.name === 'axis') axis = attribute.integer;
       if (attribute.name === 'value') value = attribute.tensor;
     }
   }
-  return { node: { name, op, inputs, outputs, transB }, value: op === 'Constant' ? value : undefined };
+  return { node: { name, op, inputs, outputs, transB, axis }, value: op === 'Constant' ? value : undefined };
 }
 
 async function readAttribute(
@@ -157,7 +162,7 @@ async function readAttribute(
   let tensor: OnnxTensor | undefined;
   for await (const field of file.fields(from, to)) {
     if (field.number === ATTRIBUTE.name && field.kind === 'bytes') name = await file.text(field);
-    else if (field.number === ATTRIBUTE.i) integer = field.value;
+    else if (field.number === ATTRIBUTE.i) integer = (await file.varints({ ...field, kind: 'bytes' }, 1))[0] ?? 0;
     else if (field.number === ATTRIBUTE.t && field.kind === 'bytes') tensor = await readTensor(file, field);
   }
   return { name, integer, tensor };
