@@ -76,7 +76,7 @@ async function readBytes(request: Request, limit: number, budget: UploadBudget):
       try {
         upload ??= budget.open(request.socket.remoteAddress ?? '', declared, reader);
       } catch (error) {
-        return reject(error as Error);
+        return reject(error);
       }
       if (!upload.take(bytes)) reader.pause();
     };

@@ -83,6 +83,11 @@ const messageFields = z
 /** One message of a conversation; what comes out is what the engine takes. */
 export const messageSchema = messageFields.transform(toMessage);
 
+/** Values within variables of a template: each is copied for it, which takes 5 s for 190,000. */
+const MAX_VARIABLES = 10_000;
+const valuesIn = (value: unknown): number =>
+  typeof value === 'object' && value !== null ? Object.values(value).reduce((sum: number, one) => sum + valuesIn(one), 1) : 1;
+
 /** The body of POST /chat/completions. */
 export const chatSchema = z.object({
   model: z.string().optional(),
@@ -90,7 +95,10 @@ export const chatSchema = z.object({
   max_completion_tokens: int(1).optional(),
   ...samplingFields,
   reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
-  chat_template_kwargs: z.record(z.string(), z.unknown()).optional(),
+  chat_template_kwargs: z
+    .record(z.string(), z.unknown())
+    .refine((kwargs) => valuesIn(kwargs) <= MAX_VARIABLES, `must have at most ${MAX_VARIABLES} values in all`)
+    .optional(),
   logprobs: z.boolean().optional(),
   top_logprobs: int(0, 20).optional(),
   response_format: responseFormatSchema.optional(),

@@ -56,6 +56,12 @@ describe('a bad field', () => {
     ['stream options without stream', { ...GOOD, stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
     ['top_logprobs without logprobs', { ...GOOD, top_logprobs: 3 }, 'invalid_value', 'top_logprobs'],
     ['an unknown effort', { ...GOOD, reasoning_effort: 'extreme' }, 'invalid_value', 'reasoning_effort'],
+    [
+      'more template variables than are copied in a moment',
+      { ...GOOD, chat_template_kwargs: { documents: new Array(10_001).fill({}) } },
+      'invalid_value',
+      'chat_template_kwargs',
+    ],
     ['template variables that are none', { ...GOOD, chat_template_kwargs: [] }, 'invalid_type', 'chat_template_kwargs'],
     ['a penalty out of range', { ...GOOD, presence_penalty: 3 }, 'invalid_value', 'presence_penalty'],
     ['a bias out of range', { ...GOOD, logit_bias: { 5: 101 } }, 'invalid_value', 'logit_bias.5'],
