@@ -1,9 +1,12 @@
 /** `parley` in a page: each model in a Web Worker of its own, on the browser's WebGPU. */
 import { modelName } from '../engine/util/model-name.ts';
-import { SourceError } from '../sources/index.ts';
+import { SourceError, formatSource, parseSource } from '../sources/index.ts';
 import { findModel } from '../web/src/models/find-model.ts';
+import { TOKEN_WORDS } from '../web/src/models/hub-authorization.ts';
 import { TAB_CONFIG, tabMemory } from '../web/src/models/tab-config.ts';
+import { digest } from '../web/src/models/model-folder.ts';
 import { ModelStore } from '../web/src/models/model-store.ts';
+import { StoreError } from '../web/src/models/store-error.ts';
 import type { PlacedModel } from '../web/src/worker/model-files.ts';
 import { describeInWorker, loadInWorker, startOwnWorker } from './engine-worker.ts';
 import type { LoadedEngine } from './engine-worker.ts';
@@ -65,7 +68,7 @@ async function loadOne(task: Task, source: string, options: LoadOptions): Promis
     }
     return loaded;
   } catch (error) {
-    throw signal.aborted ? new APIUserAbortError() : toLoadError(error, task);
+    throw signal.aborted ? new APIUserAbortError() : toLoadError(asSourceError(error), task);
   }
 }
 
@@ -85,19 +88,57 @@ async function place(
     const base = new URL(source, globalThis.document?.baseURI ?? location.href).href.replace(/\/+$/, '');
     return { model: { id: modelName(new URL(base).pathname), base, files: [] } };
   }
+  requireFindable(source);
   const describe = (model: PlacedModel, stop: AbortSignal) => describeInWorker(start, model, stop);
   const manifest = await findModel(source, { hub: HUB, describe }, signal);
   if (manifest.task !== task) throw new SourceError('missing', `${source} is a model for ${manifest.task}, not for ${task}`);
   const { id, main, files, about } = manifest;
+  const storedAs = manifest.source === 'address' ? `${id} ${await placeOf(files[0]!.url!)}` : id;
   const store = new ModelStore();
   const stored = await store.isAvailable();
   if (stored) {
     const progress = (done: number, total: number): void => options.onProgress?.({ task, state: 'fetching', done, total });
-    await store.download(manifest, signal, progress);
+    await store.download({ ...manifest, id: storedAs }, signal, progress);
   }
   const placed = files.map(({ name, size, url }) => ({ name, size, at: stored ? ('store' as const) : { url: url! } }));
-  return { model: { id, files: placed, ...(main !== undefined && { main }) }, memoryBytes: about?.memoryBytes };
+  return { model: { id, storedAs, files: placed, ...(main !== undefined && { main }) }, memoryBytes: about?.memoryBytes };
+}
+
+/** Tells models apart that have one file name at two addresses; what follows a '?' is often a permission that is another one each time. */
+async function placeOf(address: string): Promise<string> {
+  const { origin, pathname } = new URL(address);
+  return (await digest(new TextEncoder().encode(origin + pathname))).slice(0, 16);
 }
 
 /** An address of a folder: of this site or with a protocol, and no GGUF file. */
 const isFolder = (source: string): boolean => /^(https?:\/\/|\.{0,2}\/)/.test(source) && !/\.gguf([#?]|$)/i.test(source);
+
+/** Throws for what a page of one's own has no way to; what is written where the playground has its buttons is found by the same code. */
+function requireFindable(text: string): void {
+  const source = parseSource(text);
+  if (source.kind === 'path')
+    throw new SourceError(
+      'syntax',
+      `${JSON.stringify(text)} is no hub id (owner/name), no https address of a GGUF file, and no address of a folder`,
+    );
+  if (source.kind === 'package')
+    throw new SourceError('syntax', `${formatSource(source)} is in a registry of packages, which a page cannot ask: ${OTHER_WAY}`);
+}
+
+const OTHER_WAY = 'fetch it with `npx parley pull`, and name the address of its folder';
+
+/** What the store's errors are for those who call `parley`. */
+const KINDS: Partial<Record<StoreError['kind'], SourceError['kind']>> = {
+  network: 'network',
+  damaged: 'damaged',
+  quota: 'disk',
+  unavailable: 'disk',
+};
+
+/** Errors of the playground's code as those of sources, in words that fit where no playground is. */
+function asSourceError(error: unknown): unknown {
+  if (error instanceof SourceError && error.wantsToken)
+    return new SourceError(error.kind, error.message.replace(TOKEN_WORDS.give, OTHER_WAY), { cause: error });
+  const kind = error instanceof StoreError ? KINDS[error.kind] : undefined;
+  return kind === undefined ? error : new SourceError(kind, (error as StoreError).message, { cause: error });
+}

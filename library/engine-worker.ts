@@ -34,6 +34,9 @@ await import(${JSON.stringify(url)});
 removeEventListener('message', keep);
 for (const { data, ports } of kept) dispatchEvent(new MessageEvent('message', { data, ports }));`;
 
+const NO_SCRIPT =
+  "the engine's script could not be loaded; where a bundler does not bring it along, give the option 'worker' (parley/worker)";
+
 /** What a worker says until `done` takes a message; rejects with what it, or the script itself, fails with. */
 function listen(worker: Worker, done: (message: WorkerMessage) => void): Promise<never> {
   const failed = new Promise<never>((_, reject) => {
@@ -42,9 +45,7 @@ function listen(worker: Worker, done: (message: WorkerMessage) => void): Promise
       else if (data.type === 'refused') reject(new SourceError(data.error.kind, data.error.message, data.error));
       else done(data);
     });
-    worker.addEventListener('error', ({ message }) =>
-      reject(new EngineError('internal', message || "the engine's script could not be loaded")),
-    );
+    worker.addEventListener('error', ({ message }) => reject(new EngineError('internal', message || NO_SCRIPT)));
   });
   failed.catch(() => {});
   return failed;

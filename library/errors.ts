@@ -11,6 +11,8 @@ export interface ErrorObject {
 
 /** A call that was refused or failed. `status` is what the HTTP API answers in the same case. */
 export class APIError extends Error {
+  // In words: a page's build, and who builds the page, give classes other names.
+  override name = 'APIError';
   readonly status: number | undefined;
   readonly error: ErrorObject | undefined;
   readonly headers: Headers | undefined;
@@ -22,7 +24,6 @@ export class APIError extends Error {
   constructor(status: number | undefined, error: ErrorObject | undefined, message?: string, headers?: Headers, cause?: unknown) {
     const said = error?.message ?? message ?? '(no message)';
     super(status === undefined ? said : `${status} ${said}`, cause === undefined ? undefined : { cause });
-    this.name = new.target.name;
     this.status = status;
     this.error = error;
     this.headers = headers;
@@ -33,19 +34,36 @@ export class APIError extends Error {
 }
 
 export class APIUserAbortError extends APIError {
+  override name = 'APIUserAbortError';
   constructor({ message }: { readonly message?: string } = {}) {
     super(undefined, undefined, message ?? 'Request was aborted.');
   }
 }
 
-export class BadRequestError extends APIError {}
-export class AuthenticationError extends APIError {}
-export class PermissionDeniedError extends APIError {}
-export class NotFoundError extends APIError {}
-export class ConflictError extends APIError {}
-export class UnprocessableEntityError extends APIError {}
-export class RateLimitError extends APIError {}
-export class InternalServerError extends APIError {}
+export class BadRequestError extends APIError {
+  override name = 'BadRequestError';
+}
+export class AuthenticationError extends APIError {
+  override name = 'AuthenticationError';
+}
+export class PermissionDeniedError extends APIError {
+  override name = 'PermissionDeniedError';
+}
+export class NotFoundError extends APIError {
+  override name = 'NotFoundError';
+}
+export class ConflictError extends APIError {
+  override name = 'ConflictError';
+}
+export class UnprocessableEntityError extends APIError {
+  override name = 'UnprocessableEntityError';
+}
+export class RateLimitError extends APIError {
+  override name = 'RateLimitError';
+}
+export class InternalServerError extends APIError {
+  override name = 'InternalServerError';
+}
 
 const CLASSES: ReadonlyMap<number, typeof APIError> = new Map([
   [400, BadRequestError],

@@ -103,14 +103,17 @@ function withEntry(code: string): string {
   return code.replace(own, `platform: new URL('./${entryName(NODE_PLATFORM)}.js', import.meta.url).href`);
 }
 
+/** Tells bundlers that an address is none of theirs. */
+const IGNORE = '/* webpackIgnore: true */ /* @vite-ignore */ ';
+
 /**
  * The phonemizer by its name, which bundlers resolve, else beside this package as static servers and CDNs of npm have it. The espeak-ng in it has another
  * licence, so it stays a package of its own.
  */
 export function phonemizerBeside(version: string): Plugin {
   const at = (folder: string): string => `'../../../${folder}/dist/phonemizer.js'`;
-  const address = `new URL(/* @vite-ignore */ import.meta.url.includes('/parley@') ? ${at(`phonemizer@${version}`)} : ${at('phonemizer')}, import.meta.url).href`;
-  const beside = `import(/* webpackIgnore: true */ /* @vite-ignore */ ${address})`;
+  const address = `new URL(import.meta.url.includes('/parley@') ? ${at(`phonemizer@${version}`)} : ${at('phonemizer')}, import.meta.url).href`;
+  const beside = `import(${address})`;
   return {
     name: 'parley-phonemizer-beside',
     enforce: 'pre',
@@ -120,6 +123,12 @@ export function phonemizerBeside(version: string): Plugin {
       id === '\0phonemizer'
         ? `const loaded = () => import('phonemizer').catch(() => ${beside});\nexport const phonemize = async (...args) => (await loaded()).phonemize(...args);`
         : undefined,
+    // Only now, as minifying drops comments: bundlers warn of an address that they cannot know.
+    generateBundle(_, bundle) {
+      for (const chunk of Object.values(bundle))
+        if (chunk.type === 'chunk')
+          chunk.code = chunk.code.replace(/import\(new URL\((?=import\.meta\.url\.includes)/g, `import(${IGNORE}new URL(${IGNORE}`);
+    },
   };
 }
 

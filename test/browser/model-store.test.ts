@@ -66,6 +66,32 @@ describe.skipIf(findChromium() === undefined)('stored models, with two tabs on t
     expect(server.requests.filter((path) => path === '/weights.bin').length).toBe(1);
   });
 
+  test('a file of the same name and size at another address is another one, unless its publisher says that it is not', async () => {
+    const names = await page.evaluate(async () => {
+      const { ModelStore } = parleyStore;
+      const store = new ModelStore();
+      const get = async (url: string, hex?: string): Promise<string | undefined> => {
+        const published = hex === undefined ? {} : { published: { kind: 'sha256', hex } as const };
+        const files = [{ name: 'm.gguf', size: 1000, url, sha256: [], ...published }];
+        await store.download({ id: 'm', task: 'chat', modelType: '', source: 'address', files }, new AbortController().signal, () => {});
+        return (await store.get('m'))?.manifest.files[0]?.url;
+      };
+      const bytes = await (await fetch('weights.bin')).arrayBuffer();
+      const hex = [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))]
+        .map((byte) => byte.toString(16).padStart(2, '0'))
+        .join('');
+      return [await get('weights.bin'), await get('more.bin'), await get('weights.bin', hex), await get('more.bin', hex)];
+    });
+    expect(names).toEqual(['weights.bin', 'more.bin', 'weights.bin', 'more.bin']);
+    // The first is of this test, which makes the hash.
+    expect(server.requests.filter((path) => path.endsWith('.bin')).sort()).toEqual([
+      '/more.bin',
+      '/weights.bin',
+      '/weights.bin',
+      '/weights.bin',
+    ]);
+  });
+
   test('what one deletes and gets again never keeps the other from listing the rest', async () => {
     const lists = await page.evaluate(async () => {
       const { ModelStore } = parleyStore;

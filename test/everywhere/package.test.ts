@@ -63,6 +63,17 @@ describe('what is published', () => {
     expect(node.filter(([, code]) => /new URL\(\s*["'`][^"'`]+\.ts["'`]/.test(code)).map(([name]) => name)).toEqual([]);
   });
 
+  test('is minified for pages, and has by name what people read, and what tells bundlers which addresses are not theirs', () => {
+    const browser = join(modules, 'parley/dist/browser');
+    const code = readdirSync(browser).map((name) => readFileSync(join(browser, name), 'utf8'));
+    const beside = code.flatMap((text) => text.match(/import\(\/\*.*?phonemizer@/g) ?? []);
+    expect(beside).toHaveLength(1);
+    expect(beside[0]!.match(/webpackIgnore: true/g)).toHaveLength(2);
+    const names =
+      'const { NotFoundError, APIUserAbortError } = await import("./index.js"); console.log(new NotFoundError(404).name, new APIUserAbortError().name)';
+    expect(run(process.execPath, ['--input-type=module', '-e', names], browser)).toBe('NotFoundError APIUserAbortError\n');
+  });
+
   test('publint and arethetypeswrong find nothing', async () => {
     const { messages, pkg } = await publint({ pkgDir: installed.built, strict: true, pack: false });
     expect(messages.map((message) => formatMessage(message, pkg))).toEqual([]);
@@ -219,6 +230,7 @@ describe('examples of the library', () => {
 
     let browser: Browser;
     beforeAll(async () => {
+      writeFileSync(join(installed.folder, 'blank.html'), '<!doctype html>');
       browser = await launchChromium();
     });
     afterAll(() => browser?.close());
@@ -242,6 +254,60 @@ describe('examples of the library', () => {
       expect(await answerOf(`${site}/tab.html`)).toBe(ANSWER);
       const cdn = await serve(modules, true);
       expect(await answerOf(`${site}/tab.html?packages=${cdn}`)).toBe(ANSWER);
+    });
+
+    test('what stops loading has the status and the code that it has in Node, and words for who has no playground', async () => {
+      const page = await browser.newPage();
+      const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': '*' };
+      await page.route('https://huggingface.co/**', (route) =>
+        route.fulfill({ status: 401, headers: { ...cors, 'x-error-code': 'GatedRepo' }, body: '{}' }),
+      );
+      // Its size is told, and the file is not given.
+      await page.route('https://files.test/**', (route) =>
+        route.request().method() === 'HEAD'
+          ? route.fulfill({ headers: { ...cors, 'content-length': '9' } })
+          : route.fulfill({ status: 500, headers: cors }),
+      );
+      await page.goto(`${await serve(installed.folder)}/blank.html`);
+      const refusal = (chat: string): Promise<string> =>
+        page.evaluate(`import('./node_modules/parley/dist/browser/index.js')
+          .then(({ Parley }) => Parley.load({ chat: ${JSON.stringify(chat)} }))
+          .then(() => 'loaded', ({ name, code, param, message }) => [name, code, param, message].join(' '))`);
+      expect(await refusal('some/model')).toMatch(
+        /^PermissionDeniedError model_denied chat .*, then fetch it with `npx parley pull`, and name the address of its folder$/,
+      );
+      expect(await refusal('./a.gguf')).toMatch(/^BadRequestError model_syntax chat (?!.*button).*no address of a folder/);
+      expect(await refusal('https://files.test/a.gguf')).toBe(
+        'InternalServerError model_network chat 503 a.gguf could not be fetched: HTTP 500',
+      );
+      await page.close();
+    });
+
+    test('two GGUF files of one name at two addresses are two models', async () => {
+      const page = await browser.newPage();
+      for (const name of ['qwen3', 'llama'])
+        await page.route(`https://files.test/${name}/m.gguf`, (route) => {
+          const body = readFileSync(join(ROOT, `test/fixtures/gguf/tiny/${name}-Q8_0.gguf`));
+          const headers = {
+            'access-control-allow-origin': '*',
+            'access-control-expose-headers': '*',
+            'content-length': String(body.length),
+          };
+          return route.fulfill({ headers, body: route.request().method() === 'HEAD' ? '' : body });
+        });
+      await page.goto(`${await serve(installed.folder)}/blank.html`);
+      const answers = (names: string): Promise<string[]> =>
+        page.evaluate(`import('./node_modules/parley/dist/browser/index.js').then(({ Parley }) => Promise.all(${names}.map(async (name) => {
+          const parley = await Parley.load({ chat: 'https://files.test/' + name + '/m.gguf' });
+          const body = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 12, temperature: 0 };
+          const { choices } = await parley.chat.completions.create(body);
+          await parley.close();
+          return choices[0].message.content;
+        })))`);
+      const [[qwen], [llama]] = [await answers("['qwen3']"), await answers("['llama']")];
+      expect(qwen).not.toBe(llama);
+      expect(await answers("['qwen3', 'llama']")).toEqual([qwen, llama]);
+      await page.close();
     });
 
     test('worker/ is built by Vite and answers', async () => {

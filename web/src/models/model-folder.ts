@@ -77,7 +77,9 @@ export async function takeUp(folder: FileSystemDirectoryHandle, manifest: ModelM
   const files: ManifestFile[] = [];
   for (const file of manifest.files) {
     const before = stored.get(file.name);
-    const isReplaced = before && (before.size !== file.size || before.published?.hex !== file.published?.hex);
+    // Without a published hash only the address tells two files of a name and a size apart; with one, a hub's changes with every commit.
+    const isElsewhere = file.published === undefined && before?.url !== file.url;
+    const isReplaced = before && (isElsewhere || before.size !== file.size || before.published?.hex !== file.published?.hex);
     for (let i = 0; isReplaced && i < chunkCount(before.size); i++)
       await folder.removeEntry(chunkName(file.name, i)).catch(() => undefined);
     // Without them every chunk would seem damaged to another tab that looks at the model now.

@@ -42,6 +42,8 @@ async function asEngineError<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
+    // No fault of the model.
+    if (error instanceof StoreError && error.kind === 'network') throw new SourceError('network', error.message, { cause: error });
     if (error instanceof StoreError) throw new EngineError('invalid_model', error.message, { cause: error });
     throw error;
   }
@@ -62,11 +64,19 @@ const log = (line: string): void => tell({ type: 'log', line });
 /** Where an engine finds what comes with the page instead of a model. */
 const VAD_FOLDER = 'page:silero-vad';
 
+/** Such a file; the error names its address, as it is lost where a bundler or a server leaves it out. */
+async function openOwn(address: string): Promise<SlicedFile> {
+  const file = await fetchFile(address);
+  if (!file) throw new EngineError('invalid_model', `file not found: ${address}, which comes with Parley`);
+  return file;
+}
+
 async function load({ config, model, vad, port }: LoadMessage): Promise<void> {
   const shaders = await bundledShaders();
-  const { file, list } = model.base === undefined ? modelFiles(model, openFile(model.id)) : { file: fetchFile, list: undefined };
+  const { file, list } =
+    model.base === undefined ? modelFiles(model, openFile(model.storedAs ?? model.id)) : { file: fetchFile, list: undefined };
   const openAny = async (path: string): Promise<SlicedFile | undefined> =>
-    vad !== undefined && path.startsWith(VAD_FOLDER) ? (path.endsWith('.safetensors') ? fetchFile(vad) : undefined) : file(path);
+    vad !== undefined && path.startsWith(VAD_FOLDER) ? (path.endsWith('.safetensors') ? openOwn(vad) : undefined) : file(path);
   const platform = createBrowserPlatform({ shaders, file: openAny, ...(list && { list }), log, grammarWorker });
   const source = { [model.task]: { path: modelPath(model), id: model.id }, ...(vad !== undefined && { vad: { path: VAD_FOLDER } }) };
   const engine = await createEngine(platform, resolveConfig({ ...config, ...source }));

@@ -12,6 +12,8 @@ export interface PlacedFile {
 /** What the page tells a worker of a model. */
 export interface PlacedModel {
   readonly id: string;
+  /** What the store has it as, where that is not its id. */
+  readonly storedAs?: string;
   /** The file that stands for the model; absent: the folder of all. */
   readonly main?: string;
   /** Address of a folder whose files are fetched when they are wanted, in place of `files`. */
