@@ -25,6 +25,9 @@ const FLOATS: ReadonlyMap<string, { readonly dtype: string; readonly bytes: numb
     ['DoubleStorage', { dtype: 'F64', bytes: 8, widen: ({ buffer, byteOffset: at, byteLength: n }) => Float32Array.from(new Float64Array(buffer, at, n / 8)) }],
   ]); // prettier-ignore
 
+/** A pickle's first byte; an archive has P. */
+const PROTO = 0x80;
+
 /** Whether weights are stored in this type. */
 export function isFloat({ storage }: PickledTensor): boolean {
   return FLOATS.has(storage.type);
@@ -32,6 +35,8 @@ export function isFloat({ storage }: PickledTensor): boolean {
 
 /** Reads an archive's description; throws EngineError('invalid_model') with its path and what is wrong. */
 export async function openTorchFile(path: string, source: ByteSource): Promise<TorchFile> {
+  const [first] = await source.read(0, Math.min(1, source.size));
+  if (first === PROTO) throw new EngineError('invalid_model', `${path} is in the format that torch.save wrote before PyTorch 1.6; load it with torch.load and save it again`); // prettier-ignore
   const entries = await readZip(path, source);
   const pickle = [...entries.values()].find(({ name }) => /^([^/]+\/)?data\.pkl$/.test(name));
   if (!pickle) throw new EngineError('invalid_model', `${path} holds no data.pkl, so torch.save did not write it`);
