@@ -49,10 +49,12 @@ export async function readRepository(hub: Hub, id: string, revision: string): Pr
   const commit: unknown = (await understood(id, modelInfo({ ...access, name: id, revision, additionalFields: ['sha'] }))).sha;
   if (typeof commit !== 'string' || !/^[0-9a-f]{40}$/.test(commit)) throw nonsense(id, `no commit for ${revision}`);
   const files: RepoFile[] = [];
+  let entries = 0;
   const list = async (): Promise<void> => {
     for await (const entry of listFiles({ ...access, repo: { type: 'model', name: id }, revision: commit, recursive: true })) {
+      // Folders too: a list of nothing else would never end.
+      if (++entries > MAX_FILES) throw nonsense(id, `more than ${MAX_FILES} files and folders`);
       if (entry.type === 'file') files.push(readEntry(id, entry));
-      if (files.length > MAX_FILES) throw nonsense(id, `more than ${MAX_FILES} files`);
     }
   };
   await understood(id, list());

@@ -23,14 +23,27 @@ export class BudgetError extends Error {
   }
 }
 
+/** Templates are a few kilobytes, with a few dozen blanks at the beginning of a line. */
+const MAX_TEMPLATE = 2 ** 20;
+/** The library looks for a statement behind white space to the end of the run from every place in it: an hour for a megabyte of blanks. */
+const MAX_RUN = 512;
+
+/** Throws for what the parser would take too long for. */
+function checkSource(source: string): void {
+  if (source.length > MAX_TEMPLATE) throw new Error(`it has ${source.length} characters; at most ${MAX_TEMPLATE} are read`);
+  for (const [run] of source.matchAll(/\s+/g))
+    if (run.length > MAX_RUN) throw new Error(`it has ${run.length} characters of white space in a row; at most ${MAX_RUN} are read`);
+}
+
 /** A parsed template whose rendering is bounded. */
 export class BoundedTemplate {
   readonly #template: Template;
   readonly #printed: ReadonlySet<Node>;
   readonly #steps: number;
 
-  /** Throws what the parser throws. */
+  /** Throws what the parser throws, and for what it is not given. */
   constructor(source: string, steps = RENDER_STEPS) {
+    checkSource(source);
     // Jinja reads a file from Windows as any other.
     this.#template = new Template(source.replace(/\r\n?/g, '\n'));
     this.#printed = printedNodes(this.#template.parsed);
@@ -75,6 +88,24 @@ class Budget {
     else if (type === 'ArrayValue' || type === 'TupleValue') this.spend((value as readonly unknown[]).length * perElement);
     else if (type === 'ObjectValue') this.spend((value as ReadonlyMap<string, unknown>).size * perElement);
   }
+
+  /** What spelling all of a value costs: lists that hold another one twice, over and over, are few objects and a text without an end. */
+  spendOnText(value: Value): void {
+    const inside = innerValues(value);
+    while (inside.length > 0) {
+      const one = inside.pop()!;
+      this.spend(1);
+      if (one.type === 'StringValue') this.spendOn(one);
+      // One by one: a list may be longer than a call has arguments.
+      for (const part of innerValues(one)) inside.push(part);
+    }
+  }
+}
+
+/** The values of a list or an object. */
+function innerValues({ type, value }: Value): Value[] {
+  if (type === 'ArrayValue' || type === 'TupleValue') return [...(value as readonly Value[])];
+  return type === 'ObjectValue' || type === 'NamespaceValue' ? [...(value as ReadonlyMap<string, Value>).values()] : [];
 }
 
 const STRFTIME = new Template('{{ strftime_now(format) }}');
@@ -91,10 +122,19 @@ function globals(budget: Budget): Readonly<Record<string, unknown>> {
   const raise = (message: string): never => {
     throw new Error(message);
   };
+  const strftime = (format: string): string => STRFTIME.render({ format });
   return {
-    true: true, True: true, false: false, False: false, none: null, None: null, range,
-    raise_exception: raise, strftime_now: (format: string) => STRFTIME.render({ format }),
+    true: true, True: true, false: false, False: false, none: null, None: null,
+    range: withoutLists(range), raise_exception: withoutLists(raise), strftime_now: withoutLists(strftime),
   }; // prettier-ignore
+}
+
+/** The library would spell or copy a list, however often that holds another one. */
+function withoutLists<Given extends readonly unknown[], Made>(work: (...given: Given) => Made): (...given: Given) => Made {
+  return (...given) => {
+    if (given.some((value) => typeof value === 'object' && value !== null)) throw new Error('a list or an object stands where a text or a number is expected'); // prettier-ignore
+    return work(...given);
+  };
 }
 
 /** Nodes whose value is no new one. */
@@ -107,6 +147,10 @@ const FREE: ReadonlySet<string | undefined> = new Set([
 ]);
 /** Filters that take a value for the text that Python makes of it. */
 const TEXT_FILTERS: ReadonlySet<unknown> = new Set(['upper', 'lower', 'title', 'capitalize', 'trim']);
+/** Filters that spell all of what they are given, or have others do it. */
+const SPELLING_FILTERS: ReadonlySet<unknown> = new Set([...TEXT_FILTERS, 'string', 'tojson', 'join', 'map']);
+/** Operators that spell what stands beside a text. */
+const SPELLING_OPERATORS: ReadonlySet<unknown> = new Set(['+', '~']);
 /** Methods of objects: a key of that name, such as that of a tool's parameter `items`, is not what is called. */
 const METHODS: ReadonlySet<unknown> = new Set(['get', 'items', 'keys', 'values']);
 /** Methods of texts that take away white space, or the characters they are given, at the beginning, at the end or at both. */
@@ -142,6 +186,8 @@ class BoundedInterpreter extends Interpreter {
   readonly #walked = new Map<Node, number>();
   /** Nodes whose values a loop goes through. */
   readonly #looped = new Set<Node>();
+  /** Nodes whose values become texts. */
+  readonly #spelled = new Set<Node>();
   /** Nodes whose values are called. */
   readonly #called = new Set<Node>();
   /** Values of nodes that stand for what was evaluated before. */
@@ -161,6 +207,7 @@ class BoundedInterpreter extends Interpreter {
     const value = this.#asPython(node, environment) ?? super.evaluate(node, environment);
     const perElement = this.#walked.get(node);
     if (perElement !== undefined || !FREE.has(node?.type) || isSlice(node)) this.#budget.spendOn(value, perElement);
+    if (this.#spelled.has(node) || this.#printed.has(node)) this.#budget.spendOnText(value);
     return value.type === 'NullValue' && this.#printed.has(node) ? this.#literal('None', environment) : value;
   }
 
@@ -252,8 +299,12 @@ class BoundedInterpreter extends Interpreter {
       this.#looped.add(looped);
     } else if (node?.type === 'BinaryExpression') {
       this.#walked.set(part(node, 'left'), 1 / ELEMENTS).set(part(node, 'right'), 1 / ELEMENTS);
+      if (SPELLING_OPERATORS.has(valueOf(part(node, 'operator')))) this.#spelled.add(part(node, 'left')).add(part(node, 'right'));
     } else if (node?.type === 'FilterExpression') {
       if (!CHEAP_FILTERS.has(valueOf(part(node, 'filter')))) this.#walked.set(part(node, 'operand'), 1 / ELEMENTS);
+      const filter = part(node, 'filter');
+      const name = filter?.type === 'CallExpression' ? part(filter, 'callee') : filter;
+      if (SPELLING_FILTERS.has(valueOf(name))) this.#spelled.add(part(node, 'operand'));
     } else if (node?.type === 'CallExpression') {
       const callee = part(node, 'callee');
       this.#called.add(callee);

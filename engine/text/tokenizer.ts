@@ -180,6 +180,8 @@ export async function readTokenizerFile(folder: ModelFolder): Promise<Json & { r
     ? vocab.every((pair) => Array.isArray(pair) && typeof pair[0] === 'string')
     : isObject(vocab) && Object.values(vocab).every(isTokenId);
   if (!isVocabulary) throw refuse(`model.vocab is ${describe(vocab)}, expected tokens with ids below ${MAX_TOKEN_ID}`);
+  const characters = Array.isArray(vocab) ? vocab.reduce((sum: number, [piece]: [string]) => sum + piece.length, 0) : 0;
+  if (characters > MAX_PIECES) throw refuse(`model.vocab has pieces of ${characters} characters in all; at most ${MAX_PIECES} are read`);
   if (!Array.isArray(added) || !added.every((token) => isObject(token) && isTokenId(token['id']) && typeof token['content'] === 'string')) {
     throw refuse(`added_tokens must be a list of { id, content } with ids below ${MAX_TOKEN_ID}`);
   }
@@ -197,6 +199,9 @@ function largestId({ model }: Json): number {
 
 /** Tables by id are made: a wrong id must not take the memory for millions. The largest published vocabularies have 300,000. */
 const MAX_TOKEN_ID = 2 ** 21;
+
+/** Characters of a Unigram model's pieces: the library makes an object of each, of 200 bytes. The largest published ones have 2 million. */
+const MAX_PIECES = 2 ** 22;
 
 function isTokenId(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) < MAX_TOKEN_ID;

@@ -23,9 +23,38 @@ test.each([
     "{% set n = namespace(s='X') %}{% for i in range(20) %}{% set n.s = n.s ~ n.s %}{% endfor %}{% for i in range(9999) %}{% set z = n.s.split('y') %}{% endfor %}",
   ],
   ['JSON over and over', '{% for i in range(99999) %}{% set z = many | tojson %}{% endfor %}'],
+  ...[
+    ['printed', '{{ n.s }}'],
+    ['as JSON', '{{ n.s | tojson }}'],
+    ['as indented JSON', '{{ n.s | tojson(indent=2) }}'],
+    ['as a text', '{% set x = n.s | string %}'],
+    ['in capitals', '{{ n.s | upper }}'],
+    ['joined', "{{ n.s | join(',') }}"],
+    ['behind a text', "{% set x = '' ~ n.s %}"],
+    ['added to a text', "{% set x = '' + n.s %}"],
+    ['filtered one by one', "{% set x = [n.s] | map('tojson') | list %}"],
+    ['in its namespace', '{{ n }}'],
+  ].map(([how, use]) => [
+    `a list that holds itself twice, ${how}`,
+    `{% set n = namespace(s=[1]) %}{% for i in range(60) %}{% set n.s = [n.s, {'a': n.s}] %}{% endfor %}${use}`,
+  ]),
   ['looking through a list', "{% for i in range(99999) %}{% if 'q' in many %}{% endif %}{% endfor %}"],
 ])('%s ends at the budget', (_, source) => {
   expect(() => new BoundedTemplate(source).render({ many })).toThrow(BudgetError);
+});
+
+test.each(['raise_exception', 'strftime_now', 'range'])('%s takes no list, which would be spelled or copied', (name) => {
+  const source = `{% set n = namespace(s=[1]) %}{% for i in range(60) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ ${name}(n.s) }}`;
+  expect(() => new BoundedTemplate(source).render({})).toThrow('a list or an object stands where a text or a number is expected');
+});
+
+test.each([
+  ['blanks without end', `a${' '.repeat(2 ** 18)}b`, 'it has 262144 characters of white space in a row; at most 512 are read'],
+  ['blanks in a statement', `{{${'\n'.repeat(600)}a }}`, 'it has 600 characters of white space in a row; at most 512 are read'],
+  ['a template without end', 'a'.repeat(2 ** 20 + 1), 'it has 1048577 characters; at most 1048576 are read'],
+])('%s are refused before they are parsed', (_, source, message) => {
+  expect(() => new ChatTemplate(source)).toThrow(`the chat template does not parse (${message})`);
+  expect(new BoundedTemplate(`a${' '.repeat(512)}b`).render({})).toHaveLength(514);
 });
 
 test('it renders what the library renders, with its globals', () => {

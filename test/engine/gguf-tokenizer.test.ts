@@ -1,9 +1,17 @@
 /** Tokenizers from GGUF files. */
 import { describe, expect, test } from 'vitest';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import type { GgufValue } from '../../engine/weights/gguf/header.ts';
+import { Metadata } from '../../engine/weights/gguf/metadata.ts';
 import { PRE_TOKENIZERS } from '../../engine/weights/gguf/pre-tokenizers.ts';
+import { readVocabulary } from '../../engine/weights/gguf/vocabulary.ts';
 import type { Stored } from '../support/gguf-file.ts';
 import { TOKENS, open, refusal, text, tiny, u32, withMetadata } from '../support/tiny-gguf.ts';
+
+/** Of 140 characters, up to 128 of each: a megabyte that would become as many merges. */
+const RUNS = Array.from({ length: 140 }, (_, c) =>
+  Array.from({ length: 128 }, (_, i) => String.fromCharCode(256 + c).repeat(i + 1)),
+).flat();
 
 describe('tokenizers', () => {
   const tokenizerOf = async (more: Record<string, Stored | undefined> = {}): Promise<Tokenizer> =>
@@ -78,8 +86,29 @@ describe('tokenizers', () => {
       { 'tokenizer.ggml.tokens': { type: 'strings', value: [...TOKENS.slice(1), 'x'.repeat(5000)] } },
       /token 44 .* has 5000 characters/,
     ],
+    [
+      'pieces that can be cut everywhere',
+      {
+        'tokenizer.ggml.model': text('llama'),
+        'tokenizer.ggml.tokens': { type: 'strings', value: RUNS },
+        'tokenizer.ggml.token_type': { type: 'i32s', value: RUNS.map(() => 1) },
+        'tokenizer.ggml.scores': { type: 'f32s', value: RUNS.map(() => 0) },
+      },
+      /its tokens can be merged in more than 1048576 ways; no more are read/,
+    ],
   ] as const)('%s is refused', async (_, more, message) => {
     expect(await refusal(withMetadata(more), (model) => model.json('tokenizer.json'))).toMatch(message);
+  });
+
+  test('a token that is there over and over is read in a moment', () => {
+    const tokens = Array.from({ length: 200_000 }, () => '<|end|>');
+    const kinds = tokens.map(() => 3);
+    const keys: [string, GgufValue][] = [['tokenizer.ggml.tokens', tokens], ['tokenizer.ggml.token_type', kinds]]; // prettier-ignore
+    const metadata = new Metadata('x.gguf', new Map(keys));
+    const begin = performance.now();
+    expect(readVocabulary(metadata).ends).toHaveLength(tokens.length);
+    // Looking for its kin again for each took minutes.
+    expect(performance.now() - begin).toBeLessThan(5000);
   });
 
   test('pieces with scores: the best pair first, bytes for what has no piece, a space in front', async () => {

@@ -159,6 +159,13 @@ test.each([
   expect(await refusal(Tokenizer.load(at(folder({ 'tokenizer.json': json }))))).toMatch(message);
 });
 
+test('pieces that would take all memory are refused', async () => {
+  const json = JSON.stringify({ model: { type: 'Unigram', unk_id: 0, vocab: [['x'.repeat(5_000_000), 0]] } });
+  expect(await refusal(Tokenizer.load(at(folder({ 'tokenizer.json': json }))))).toMatch(
+    /tokenizer.json: model.vocab has pieces of 5000000 characters in all; at most 4194304 are read/,
+  );
+});
+
 test("a text's tokens are checked against the model's", async () => {
   const path = folder({});
   writeNumberTokenizer(path, 20);

@@ -16,6 +16,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { readRepository } from '../../sources/hub.ts';
 import type { SourceErrorKind } from '../../sources/index.ts';
 import { secondsToWait } from '../../sources/retry-after.ts';
 import { DISK, diskError } from '../../sources/node/disk.ts';
@@ -343,4 +344,17 @@ describe('the token', () => {
     const error = await failure(bench.pull(ID, { env: bench.env({ HF_TOKEN: TOKEN }) }));
     expect([error.kind, error.message]).toEqual(['refused', expect.stringMatching(message)]);
   });
+});
+
+test('a list of folders without an end is no repository', async () => {
+  let pages = 0;
+  const endless = (input: unknown): Promise<Response> => {
+    if (!String(input instanceof Request ? input.url : input).includes('/tree/'))
+      return Promise.resolve(Response.json({ sha: '0'.repeat(40) }));
+    const folders = Array.from({ length: 1000 }, (_, i) => ({ type: 'directory', path: `${pages}/${i}`, size: 0, oid: '0'.repeat(40) }));
+    const link = `<https://hub.example/api/models/my/model/tree/main?cursor=${++pages}>; rel="next"`;
+    return pages > 100 ? Promise.reject(new Error('asked on and on')) : Promise.resolve(Response.json(folders, { headers: { link } }));
+  };
+  const hub = { endpoint: 'https://hub.example', fetch: endless as typeof fetch, hasToken: false };
+  await expect(readRepository(hub, 'my/model', 'main')).rejects.toThrow('more than 50000 files and folders');
 });

@@ -151,7 +151,7 @@ function sentencePiece(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   expectLength(metadata, 'tokenizer.ggml.scores', scores.length, vocabulary.tokens.length);
   const nan = scores.findIndex((score) => Number.isNaN(score));
   if (nan >= 0) metadata.refuse(`tokenizer.ggml.scores has NaN at token ${nan}`);
-  return pieces(vocabulary, metadata.flag('tokenizer.ggml.add_space_prefix') ?? true, mergesOf(vocabulary, scores));
+  return pieces(vocabulary, metadata.flag('tokenizer.ggml.add_space_prefix') ?? true, mergesOf(metadata, vocabulary, scores));
 }
 
 /** Gemma 4's: the same, with merges as the file lists them. */
@@ -173,11 +173,18 @@ function pieces(vocabulary: GgufVocabulary, prefixed: boolean, merges: readonly 
   };
 }
 
+/** Published vocabularies have up to 600,000; a megabyte of runs of a few characters would make a million. */
+const MAX_MERGES = 2 ** 20;
+
 /**
  * SentencePiece merges the two neighbours that make the piece of the highest score. As a list of merges: every piece cut into two pieces wherever that is
  * possible, by score (transformers' generate_merges).
  */
-function mergesOf({ tokens, kinds }: GgufVocabulary, scores: readonly number[]): readonly (readonly [string, string])[] {
+function mergesOf(
+  metadata: Metadata,
+  { tokens, kinds }: GgufVocabulary,
+  scores: readonly number[],
+): readonly (readonly [string, string])[] {
   const isPiece = (id: number): boolean => kinds[id] === KIND.normal || kinds[id] === KIND.added;
   const pieces = new Set(tokens.filter((_, id) => isPiece(id)));
   const merges: { readonly parts: readonly [string, string]; readonly score: number }[] = [];
@@ -187,6 +194,7 @@ function mergesOf({ tokens, kinds }: GgufVocabulary, scores: readonly number[]):
       const parts = [token.slice(0, cut), token.slice(cut)] as const;
       if (pieces.has(parts[0]) && pieces.has(parts[1])) merges.push({ parts, score: scores[id]! });
     }
+    if (merges.length > MAX_MERGES) metadata.refuse(`its tokens can be merged in more than ${MAX_MERGES} ways; no more are read`);
   });
   return merges.sort((a, b) => b.score - a.score || b.parts[0].length - a.parts[0].length).map(({ parts }) => parts);
 }

@@ -28,8 +28,9 @@ export function readVocabulary(metadata: Metadata): GgufVocabulary {
     return metadata.refuse(`tokenizer.ggml.${key} is ${value}, expected a token below ${tokens.length}`);
   };
   const isControl = (token: string): boolean => kinds[tokens.indexOf(token)] !== KIND.normal && tokens.includes(token);
-  // In Harmony (gpt-oss) an end is that of a message, and behind it comes the next one.
-  const isEnd = (token: string): boolean => ENDS.has(token) && !(token === '<|end|>' && isControl('<|return|>') && isControl('<|call|>'));
+  // In Harmony (gpt-oss) an end is that of a message, and behind it comes the next one. Looked for once: a file may have a token any number of times.
+  const isHarmony = isControl('<|return|>') && isControl('<|call|>');
+  const isEnd = (token: string): boolean => ENDS.has(token) && !(token === '<|end|>' && isHarmony);
   const named = tokens.flatMap((token, index) => (kinds[index] !== KIND.normal && isEnd(token) ? [index] : []));
   const given = END_KEYS.map(id).filter((end) => end !== undefined);
   return { tokens, kinds, bos: id('bos_token_id'), unknown: id('unknown_token_id'), ends: [...new Set([...given, ...named])] };
