@@ -245,7 +245,7 @@ describe('an end before the end', () => {
   test('the signal ends a call whose file is still read, and the reading', async () => {
     const { parley, engine } = start();
     let isLeft = false;
-    let more = (): void => {};
+    let more: (() => void) | undefined;
     async function* file(): AsyncGenerator<Uint8Array> {
       try {
         yield SECOND;
@@ -258,9 +258,12 @@ describe('an end before the end', () => {
     }
     const controller = new AbortController();
     const call = parley.audio.transcriptions.create({ file: file() }, { signal: controller.signal });
-    setTimeout(() => controller.abort(), 20);
-    await expect(call).rejects.toBeInstanceOf(APIUserAbortError);
-    more();
+    const refused = expect(call).rejects.toBeInstanceOf(APIUserAbortError);
+    // In the middle of the file, whose rest does not come.
+    await expect.poll(() => more).toBeDefined();
+    controller.abort();
+    await refused;
+    more!();
     await expect.poll(() => isLeft).toBe(true);
     expect(engine.transcriptions).toHaveLength(0);
   });
