@@ -1,9 +1,9 @@
 /** What is typed into fields and dropped into the page, where it is easily lost. Against the listeners, with an engine as slow as a test wants. */
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
-import { findChromium, launchChromium } from './chromium.ts';
+import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
 import { ask, openPage } from './playground.ts';
@@ -11,24 +11,17 @@ import { ask, openPage } from './playground.ts';
 describe.skipIf(findChromium() === undefined)('fields', () => {
   const engine = new FakeEngine();
   let servers: FakeServers;
-  let browser: Browser;
   let context: BrowserContext;
 
   beforeAll(async () => {
     servers = await startFakeServers('fields', engine);
-    browser = await launchChromium({ webgpu: false });
   });
-  afterAll(async () => {
-    await browser?.close();
-    await servers?.close();
-  });
+  afterAll(() => servers?.close());
   beforeEach(async () => {
     engine.options = {};
-    context = await servers.context(browser);
+    context = await servers.context();
   });
-  afterEach(async () => {
-    await context.close();
-  });
+  afterEach(() => context.close());
 
   const system = (page: Page) => page.getByLabel('System prompt');
 

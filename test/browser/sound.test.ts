@@ -1,9 +1,9 @@
 /** What goes on with sound around the engine: microphone, player, what is kept. Against the listeners, with an engine as slow as a test wants. */
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
-import { findChromium, launchChromium } from './chromium.ts';
+import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
 import { ask, openPage } from './playground.ts';
@@ -27,22 +27,17 @@ const tone = (seconds: number, sampleRate = RATE): Buffer => {
 describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
   const engine = new FakeEngine();
   let servers: FakeServers;
-  let browser: Browser;
   let context: BrowserContext;
   let url: string;
 
   beforeAll(async () => {
-    servers = await startFakeServers('sound', engine);
+    servers = await startFakeServers('sound', engine, ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream']);
     url = servers.url;
-    browser = await launchChromium({ webgpu: false, args: ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream'] });
   });
-  afterAll(async () => {
-    await browser?.close();
-    await servers?.close();
-  });
+  afterAll(() => servers?.close());
   beforeEach(async () => {
     engine.options = {};
-    context = await servers.context(browser);
+    context = await servers.context();
     await context.addInitScript(() => {
       const media: Media = { asked: 0, streams: [], contexts: [], allow: () => undefined };
       const allowed = new Promise<void>((resolve) => (media.allow = resolve));
@@ -64,9 +59,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
       Object.assign(globalThis, { media, AudioContext: Noted });
     });
   });
-  afterEach(async () => {
-    await context.close();
-  });
+  afterEach(() => context.close());
 
   const show = async (page: Page, route: string): Promise<void> => {
     await page.evaluate((hash) => (location.hash = hash), `#/${route}`);

@@ -1,9 +1,9 @@
 /** Nothing that was made is lost: two tabs at once, changes of view, reloads, deletions. Against the listeners, with an engine as slow as a test wants. */
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
-import { findChromium, launchChromium } from './chromium.ts';
+import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
 import { ask, openPage } from './playground.ts';
@@ -14,26 +14,19 @@ const LONG = { words: Array.from({ length: 400 }, (_, i) => `w${i} `), delay: 10
 describe.skipIf(findChromium() === undefined)('work is kept', () => {
   const engine = new FakeEngine();
   let servers: FakeServers;
-  let browser: Browser;
   let context: BrowserContext;
   let url: string;
 
   beforeAll(async () => {
     servers = await startFakeServers('work', engine);
     url = servers.url;
-    browser = await launchChromium({ webgpu: false });
   });
-  afterAll(async () => {
-    await browser?.close();
-    await servers?.close();
-  });
+  afterAll(() => servers?.close());
   beforeEach(async () => {
     engine.options = {};
-    context = await servers.context(browser);
+    context = await servers.context();
   });
-  afterEach(async () => {
-    await context.close();
-  });
+  afterEach(() => context.close());
 
   // Text as it is in the document: innerText leaves out what has not been painted yet (content-visibility).
   const questions = (page: Page): Promise<string[]> => page.locator('.message.user .question').allTextContents();
