@@ -1,8 +1,12 @@
 /** Markdown as a listener wants it: the words, without the marks that lay them out. */
 
-/** Drops headings', lists', quotes' and tables' marks, rules, fences, emphasis, and the targets of links. A list's numbers are read. */
+/** Drops headings', lists', quotes' and tables' marks, rules, fences, emphasis, and the targets of links. A list's numbers are read, and that a task is done. */
 export function withoutMarkdown(text: string): string {
   const lines = text
+    .replace(/\[\^([\w-]{1,40})\](?!:)/g, '')
+    .replace(/^\[\^([\w-]{1,40})\]:/gm, 'Note $1:')
+    .replace(/^ {0,3}\[[^\]\n]{1,500}\]:\s?(?:<[^>\n]*>|(?:https?:|mailto:|www\.|[./#])\S*)(?: +["'(][^\n]*)?$/gm, '')
+    .replace(/(?<![\w\]])!?\[(?=[^\]\n]{0,500}[A-Za-z]{2})([^\]\n]{0,500})\]\[[^\]\n]{0,500}\]/g, '$1')
     .replace(/!?\[([^\]\n]{0,500})\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"\n]*")?\)/g, '$1')
     .split('\n')
     .map(line)
@@ -14,8 +18,14 @@ export function withoutMarkdown(text: string): string {
 }
 
 function line(text: string): string {
-  if (/^\s*(?:([-*_])(?:\s*\1){2,}|```.*|~~~.*|\|[\s:|-]+\|)\s*$/.test(text)) return '';
+  if (/^\s*(?:([-*_])(?:\s*\1){2,}|={3,}|```.*|~~~.*)\s*$/.test(text) || (/^[\s:|-]+$/.test(text) && /-/.test(text) && /\|/.test(text)))
+    return '';
   const row = /^\s*\|(.*)\|\s*$/.exec(text)?.[1];
   if (row !== undefined) return row.split('|').map((cell) => cell.trim()).filter((cell) => cell !== '').join(', '); // prettier-ignore
-  return text.replace(/^\s{0,3}(?:#{1,6}|>)\s+/, '').replace(/^\s*[-*+•]\s+/, '');
+  return text
+    .replace(/^\s{0,3}(?:#{1,6}|>)\s+/, '')
+    .replace(/^\s*[-*+•]\s+/, '')
+    .replace(/^\[ \]\s+/, '')
+    .replace(/^\[[xX]\]\s+/, 'done: ')
+    .replace(/(?<=\S) \| (?=\S)/g, ', ');
 }

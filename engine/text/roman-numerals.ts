@@ -1,7 +1,8 @@
 /** Roman numerals where a reader knows them to be numbers: behind what is counted, and behind names of rulers. */
 
 /** Behind these a numeral is a number; a single letter is one behind some of them: Class C is none, and "the part I like" neither. */
-const COUNTED = 'World War|Chapter|Act|Volume|Scene|Part|Section|Book|Article|Appendix|Phase|Type|Class|Super Bowl';
+const COUNTED =
+  'World War|Chapter|Act|Volume|Scene|Part|Section|Book|Article|Appendix|Phase|Type|Class|Super Bowl|Episode|Title|Stage|Grade|Level|Table|Figure|Annex|Psalm|Canto|Apollo';
 const SINGLE: Readonly<Record<string, RegExp>> = {
   I: /^(?:World War|Chapter|Act|Volume|Scene)$/,
   V: /^(?:Chapter|Act|Volume|Scene|Part|Book|Article)$/,
@@ -11,10 +12,15 @@ const SINGLE: Readonly<Record<string, RegExp>> = {
 const RULERS =
   'Henry|Louis|Elizabeth|George|Edward|Richard|Charles|James|William|Mary|Paul|Pius|Benedict|Leo|Gregory|Innocent|Clement|Napoleon|Philip|Frederick|Ferdinand|Alexander|Nicholas|Catherine|Peter|Ivan|Otto|Gustav|Christian|Harald|Ramses|Ptolemy|Darius|Francis|Leopold';
 const VALUES: Readonly<Record<string, number>> = { I: 1, V: 5, X: 10, L: 50, C: 100 };
+/** In letters where an ending follows, which figures are not read with. */
+const ORDINALS =
+  ' first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth'.split(
+    ' ',
+  );
 /** Up to 399. */
 const WELL_FORMED = /^(?=.)C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})$/;
 
-/** Numerals behind what is counted become numbers ("Part III": "Part 3"), and behind names ordinals ("Henry VIII": "Henry the 8th"). */
+/** Numerals behind what is counted become numbers ("Part III": "Part 3"), and behind names ordinals ("Henry VIII": "Henry the 8th"). Behind other names they are numbers ("Rocky IV"). */
 export function withoutRomanNumerals(text: string): string {
   return text
     .replace(new RegExp(`\\b(${COUNTED}) ([IVXLC]+|[ivxl]+)\\b(?!\\.[A-Z])`, 'g'), (all, counted: string, numeral: string) => {
@@ -22,10 +28,19 @@ export function withoutRomanNumerals(text: string): string {
       const value = valueOf(letters);
       return value === undefined || (letters.length === 1 && !SINGLE[letters]?.test(counted)) ? all : `${counted} ${value}`;
     })
-    .replace(new RegExp(`\\b(${RULERS}) ([IVX]{2,}|[VX](?!\\.))\\b`, 'g'), (all, name: string, numeral: string) => {
+    .replace(new RegExp(`\\b(${RULERS}) ([IVX]{2,}|[VX](?!\\.))\\b('s)?`, 'g'), (all, name: string, numeral: string, owns?: string) => {
       const value = valueOf(numeral);
-      return value === undefined ? all : `${name} the ${value}${ending(value)}`;
-    });
+      if (value === undefined) return all;
+      return `${name} the ${owns === undefined ? `${value}${ending(value)}` : `${ORDINALS[value] ?? `${value}${ending(value)}`}'s`}`;
+    })
+    .replace(/\b([IVX]+)(?:st|nd|rd|th)? (?=[Cc]entur(?:y|ies)\b)/g, (all, numeral: string) => {
+      const value = valueOf(numeral);
+      return value === undefined ? all : `${value}${ending(value)} `;
+    })
+    .replace(
+      /(?<=\b(?!(?:The|An?|In|On|My|His|Her|No|By|Via|Start|Stop|Give|Use)\b)[A-Z][a-z]{1,20} )(?!X+\b)([IVX]{2,8})\b(?![-.][A-Z\d])/g,
+      (all, numeral: string) => String(valueOf(numeral) ?? all),
+    );
 }
 
 function valueOf(numeral: string): number | undefined {

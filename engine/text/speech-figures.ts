@@ -1,20 +1,25 @@
 /** Figures that are written in several ways, in the one way that normalizeText reads, or in words. */
 
+import { amounts, europeanNumbers } from './speech-money.ts';
+
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 
 /** Dates in figures, thousands in groups, fractions, amounts of money, arithmetic, and digits that are read one by one. */
 export function figures(text: string): string {
-  return digitByDigit(amounts(fractions(dates(joined(text)))))
-    .replace(/(?<=\d)\s—\s(?=\d+(?:\.\d+)?\s*=)/g, ' minus ')
+  return digitByDigit(amounts(fractions(dates(europeanNumbers(joined(text))))))
+    .replace(/(?<=\d)(?:\s—\s|[-–−])(?=\d+(?:\.\d+)?\s*=)/g, ' minus ')
     .replace(/\bv(?=\d+\.\d)/g, 'version ');
 }
 
-/** 10 000: thousands that stand apart. */
+/** 10 000, 1'000'000, 1_000_000, 1,00,000: thousands that stand apart otherwise than in English. Spaces that may not break join any digits. */
 function joined(text: string): string {
-  return text.replace(
-    /(?<![\d.,]|\d )(\d{1,3})((?: 000)+)(?![\d.,]\d| ?\d)/g,
-    (_, first: string, rest: string) => first + rest.replaceAll(' ', ''),
-  );
+  return text
+    .replace(
+      /(?<![\d.,]|\d )(\d{1,3})((?: 000)+)(?![\d.]\d| ?\d|,\d{3})/g,
+      (_, first: string, rest: string) => first + rest.replaceAll(' ', ''),
+    )
+    .replace(/(?<![\d.,'_])\d{1,3}(?:[\u00a0\u2009\u202f]\d{3}|'\d{3}|_\d{3})+(?![\d'_])/g, (all) => all.replace(/\D/g, ''))
+    .replace(/(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])/g, (all) => all.replaceAll(',', ''));
 }
 
 /** 3/14/2023, with hyphens too, and where that is no month 14/3/2023. With points the day comes first wherever it can: 14.3.2023. */
@@ -22,6 +27,10 @@ function dates(text: string): string {
   const named = (all: string, month: number, day: number, year: string): string =>
     month < 1 || month > 12 || day < 1 || day > 31 ? all : `${MONTHS[month - 1]} ${day}, ${year}`;
   return text
+    .replace(
+      /(?<![\d/])((?:19|20)\d{2})\/(0[1-9]|1[0-2])\/(0[1-9]|[12]\d|3[01])(?![\d/])/g,
+      (all, year: string, month: string, day: string) => named(all, Number(month), Number(day), year),
+    )
     .replace(/(?<![\d/-])(\d{1,2})([/-])(\d{1,2})\2(\d{4})(?![\d/-])/g, (all, a: string, _, b: string, year: string) =>
       Number(a) <= 12 ? named(all, Number(a), Number(b), year) : named(all, Number(b), Number(a), year),
     )
@@ -30,9 +39,14 @@ function dates(text: string): string {
     );
 }
 
-/** Mixed numbers and the characters of fractions; 24/7 and the like are no fractions. */
+/** Mixed numbers and the characters of fractions; 24/7 and the like are no fractions, and of marks and stars there are so many out of so many. */
 function fractions(text: string): string {
   return text
+    .replace(/(?<![\d/.])(\d{1,2}(?:\.\d)?)\/(\d{1,3})(?= (?:stars?|points|correct|votes)\b)/g, '$1 out of $2')
+    .replace(
+      /(?<=\b(?:rated|rating|rating:|scored|score|score:|gave it|give it|got)(?: an?| of)? )(\d{1,2}(?:\.\d)?)\/(\d{1,3})(?![\d/])/gi,
+      '$1 out of $2',
+    )
     .replace(/(\d?)([¼-¾⅐-⅞])/g, (_, whole: string, part: string) => `${whole && `${whole} `}${part.normalize('NFKC').replace('⁄', '/')}`)
     .replace(
       /\b(\d+) 1\/([2-9])(?![\d/])/g,
@@ -45,23 +59,36 @@ function fractions(text: string): string {
 
 const PARTS = ['', '', 'half', 'third', 'quarter', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth'];
 
-/** Ranges of money, a sign behind its number, other countries' dollars, and what is worth so many of them. */
-function amounts(text: string): string {
-  return text
-    .replace(/\bUS\$(\d[\d,]*(?:\.\d+)?)/g, '$1 US dollars')
-    .replace(/\$(\d[\d,]*)(?= (?:bill|note|coin|fine|fee|ticket)s?\b)/g, '$1 dollar')
-    .replace(/([$£€]\d[\d,.]*\s?(?:thousand|million|billion|trillion|[kKmMbB]n?))\s?[-–]\s?(?=[$£€]\d)/g, '$1 to ')
-    .replace(/([$£€])(\d[\d,]*(?:\.\d+)?)\s?[-–]\s?\1?(?=\d)/g, (all, sign: string, from: string) =>
-      all.trimEnd().endsWith(sign) || /\.\d\d$/.test(from) ? `${sign}${from} to ${sign}` : `${from} to ${sign}`,
-    )
-    .replace(/(\d+(?:\.\d+)?)\s?€(?!\d)/g, '€$1')
-    .replace(/(?<!\d)(\d+)\s?¢/g, (_, count: string) => `${count} ${count === '1' ? 'cent' : 'cents'}`);
-}
-
-/** Numbers that begin with zeros, and those that are called. */
+/** Numbers that begin with zeros, those that are called, those of cards and books, and those that computers write. */
 function digitByDigit(text: string): string {
-  const spelled = (digits: string): string => [...digits].join(' ');
   return text
+    .replace(/(?<!\w)0([xX][\da-fA-F]{1,64}|[bB][01]{1,64}|o[0-7]{1,64})\b/g, (_, digits: string) => `0 ${spelled(digits.toUpperCase())}`)
+    .replace(/#(?=\d{0,5}[a-fA-F])(?=[a-fA-F]{0,5}\d)([\da-fA-F]{6})\b/g, (_, digits: string) => `#${spelled(digits.toUpperCase())}`)
+    .replace(/(?<![\w.])\+\d{1,15}(?:[ .-]?(?:\(\d{1,5}\)|\d{1,15})){0,8}(?![\w.]?\d)/g, called)
+    .replace(
+      /(?<![\w.,:/+-])(?:0\d{1,4}(?:[ -]\d{2,8}){1,4}|\(0\d{1,4}\)(?: ?\d{2,8}){1,4}|(?:1 )?\(\d{3}\) \d{3} \d{4}|\d{3} \d{3} \d{4}|\d{4}(?: \d{4}){2,4})(?![\w.,-]?\d| \d)/g,
+      (all) => (all.replace(/\D/g, '').length < 9 ? all : grouplets(all)),
+    )
+    .replace(/(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,}(?!-?\w)/g, (all) =>
+      /^\d-\d{3}-\d{3}-\d{4}$/.test(all) || hasPhone(all) ? all : chain(all),
+    )
+    .replace(/(?<![\d.])(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?![\d.]?\d)/g, '$1 dot $2 dot $3 dot $4')
     .replace(/(?<![\d.,:/-])0\d+(?![\d:/-]|[.,]\d)/g, spelled)
     .replace(/(?<=\b(?:call|dial|phone|ring)\s)\d{3}\b(?![-.]\d)/gi, spelled);
+}
+
+const spelled = (digits: string): string => [...digits].join(' ');
+const grouplets = (number: string): string => number.match(/\d+/g)!.map(spelled).join(', ');
+const hasPhone = (number: string): boolean => /^(?:\d-)?\d{3}-\d{3}-\d{4}$/.test(number);
+
+/** A number with the code of its country; the zero in brackets is not dialled with it. */
+function called(all: string): string {
+  const digits = all.replace(/\D/g, '').length;
+  const separated = /\d[ .-]|\(/.test(all);
+  return digits < (separated ? 8 : 10) || all.endsWith('000000') ? all : `plus ${grouplets(all.replace('(0)', ' '))}`;
+}
+
+/** 978-3-16-148410-0, 4-4-2: three numbers and more are no range. Long ones are read digit by digit. */
+function chain(all: string): string {
+  return all.length > 9 ? grouplets(all) : all.replaceAll('-', ' ');
 }

@@ -1,34 +1,14 @@
 /** Written English to speakable English, and speakable English to sentences. Plain text in, plain text out. */
 
-import { withoutAbbreviations } from './abbreviations.ts';
-import { figures } from './speech-figures.ts';
+import { SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
+import { withoutFormulas, withoutPowers } from './formulas.ts';
+import { withoutEntities, withoutTags } from './html-text.ts';
 import { withoutMarkdown } from './markdown-text.ts';
 import { withoutRomanNumerals } from './roman-numerals.ts';
-
-const UNITS: readonly (readonly [string, string, string])[] = [
-  ['km²', 'square kilometer', 'square kilometers'], ['m²', 'square meter', 'square meters'], ['m³', 'cubic meter', 'cubic meters'],
-  ['sq ft', 'square foot', 'square feet'], ['kWh', 'kilowatt hour', 'kilowatt hours'], ['kcal', 'kilocalorie', 'kilocalories'],
-  ['Mbps', 'megabit per second', 'megabits per second'], ['Gbps', 'gigabit per second', 'gigabits per second'],
-  ['dB', 'decibel', 'decibels'], ['V', 'volt', 'volts'], ['sec', 'second', 'seconds'], ['in.', 'inch', 'inches'],
-  ['°C', 'degree Celsius', 'degrees Celsius'], ['°F', 'degree Fahrenheit', 'degrees Fahrenheit'], ['°', 'degree', 'degrees'],
-  ['km/h', 'kilometer per hour', 'kilometers per hour'], ['mph', 'mile per hour', 'miles per hour'], ['m/s', 'meter per second', 'meters per second'],
-  ['km', 'kilometer', 'kilometers'], ['cm', 'centimeter', 'centimeters'], ['mm', 'millimeter', 'millimeters'], ['m', 'meter', 'meters'],
-  ['kg', 'kilogram', 'kilograms'], ['mg', 'milligram', 'milligrams'], ['g', 'gram', 'grams'], ['lbs', 'pounds', 'pounds'], ['lb', 'pound', 'pounds'],
-  ['oz', 'ounce', 'ounces'], ['ml', 'milliliter', 'milliliters'], ['L', 'liter', 'liters'], ['ft', 'foot', 'feet'], ['mi', 'mile', 'miles'],
-  ['GHz', 'gigahertz', 'gigahertz'], ['MHz', 'megahertz', 'megahertz'], ['kHz', 'kilohertz', 'kilohertz'], ['Hz', 'hertz', 'hertz'],
-  ['TB', 'terabyte', 'terabytes'], ['GB', 'gigabyte', 'gigabytes'], ['MB', 'megabyte', 'megabytes'], ['KB', 'kilobyte', 'kilobytes'],
-  ['kW', 'kilowatt', 'kilowatts'], ['W', 'watt', 'watts'], ['ms', 'millisecond', 'milliseconds'], ['min', 'minute', 'minutes'],
-  ['hrs', 'hours', 'hours'], ['hr', 'hour', 'hours'], ['s', 'second', 'seconds'],
-]; // prettier-ignore
-
-const CURRENCIES: ReadonlyMap<string, readonly [string, string, string, string]> = new Map([
-  ['$', ['dollar', 'dollars', 'cent', 'cents']],
-  ['£', ['pound', 'pounds', 'penny', 'pence']],
-  ['€', ['euro', 'euros', 'cent', 'cents']],
-  ['¥', ['yen', 'yen', 'sen', 'sen']],
-  ['₹', ['rupee', 'rupees', 'paisa', 'paise']],
-  ['₩', ['won', 'won', 'jeon', 'jeon']],
-]);
+import { figures } from './speech-figures.ts';
+import { money } from './speech-money.ts';
+import { symbols } from './speech-symbols.ts';
+import { coordinates, durations, units } from './speech-units.ts';
 
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixties', 'seventies', 'eighties', 'nineties'];
@@ -36,28 +16,29 @@ const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixt
 /** Behind an hour these go on with its sentence: days, dates and time zones. */
 const AFTER_HOUR =
   '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\\b|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\\.? \\d|Eastern|Central|Mountain|Pacific|[A-Z]{2}';
-/** What begins a sentence behind an abbreviation that ends one; names may stand behind others (the U.S. Army). */
-const SENTENCE_START = /^\s+["“]?(?:He|She|It|They|We|You|The|This|That|These|Those|There|But|However|When|If|What|Why|How)\b/;
 /** am and pm. Behind a.m. and p.m. a point is theirs, unless a sentence begins after it; behind the others it ends one. */
 const HALF_DAY = `([aApP])(?:[mM]\\b|\\.[mM]\\b(?:\\.(?!\\s+["“]?(?!${AFTER_HOUR})[A-Z]))?)`;
+const STARTS = new RegExp(`^${SENTENCE_START}`);
 /** Of a century, or of somebody's life; the second of two too. Others are seconds. */
 const SHORT_DECADE =
-  /(?<=\b(?:the|early|late|mid|my|your|his|her|its|our|their)[\s-](?:'?[2-9]0s,? (?:and|or|to) )?|\b(?:twen|thir|for|fif|six|seven|eigh|nine)ties,? (?:and|or|to) )'?([2-9])0s\b|'([2-9])0s\b/g;
+  /(?<=\b(?:the|early|late|mid|my|your|his|her|its|our|their)[\s-](?:'?[2-9]0s,? (?:and|or|to) )?|\b(?:twen|thir|for|fif|six|seven|eigh|nine)ties,? (?:and|or|to) )'?([2-9])0'?s\b|'([2-9])0s\b|(?<![\w.])([2-9])0s(?=-(?!long)[a-z])/g;
 
 /**
  * Spells out what a phonemizer would stumble over: titles, money, times, dates, years, ranges, decimals, units, symbols. Whole
  * numbers stay digits (espeak-ng reads them). Punctuation that shapes the voice stays.
  */
 export function normalizeText(text: string): string {
-  let t = plainPunctuation(withoutMarkdown(text.normalize('NFC').replace(/\r\n?/g, '\n')));
+  let t = withoutTags(withoutFormulas(text.normalize('NFC').replace(/\r\n?/g, '\n')));
+  t = plainPunctuation(coordinates(withoutPowers(withoutEntities(withoutMarkdown(t)))));
   t = withoutRomanNumerals(withoutAbbreviations(t));
-  t = addresses(t);
+  t = durations(addresses(t));
   // U.S. and the like; the last point also ends the sentence where a new one begins or nothing follows.
   const [whole, end] = [t, t.trimEnd().length];
   t = t.replace(/\b(?!(?<=\d\s?)[AP]\.M\.)(?:[A-Z][a-z]?\.){2,}/g, (letters, at: number) => {
     const next = at + letters.length;
-    return letters.replace(/\./g, '') + (next >= end || SENTENCE_START.test(whole.slice(next, next + 20)) ? '.' : '');
+    return letters.replace(/\./g, '') + (next >= end || STARTS.test(whole.slice(next, next + 20)) ? '.' : '');
   });
+  t = t.replace(/\b(\d{4}-\d\d-\d\d)\s?[–/]\s?(?=\d{4}-\d\d-\d\d\b)/g, '$1 to ');
   t = t.replace(
     /\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.\d+)?|(:\d\d)(?:\.\d+)?)?(Z\b|[+-]\d\d:?\d\d\b)?/g,
     (_, day: string, minutes: string, seconds = '', zone = '') => `${day}, ${minutes}${seconds}${timeZone(zone)}`,
@@ -68,17 +49,26 @@ export function normalizeText(text: string): string {
   );
   t = figures(t);
   t = t.replace(/(?:\+?\b1[-. ])?(?:\(\d{3}\) ?|\b\d{3}[-.])?\b\d{3}[-.]\d{4}\b/g, phone);
-  t = t.replace(/([$£€¥₹₩])\s?(\d[\d,]*)(?:\.(\d+))?(\s?(?:thousand|million|billion|trillion)\b|[kKmMbB]n?\b)?/g, money);
-  t = t.replace(/(?<![\d/.])([1-9])\/([2-9]|10)(?![\d/])/g, fraction).replace(/\b(\d)'\s?(\d{1,2})(?:"|'')/g, '$1 foot $2');
+  t = money(t);
+  t = t
+    .replace(/(?<![\d/.])([1-9])\/([2-9]|10)(?![\d/])(?:(?:rd|th)s?\b)?/g, fraction)
+    .replace(/\b(\d)'\s?(\d{1,2})(?:"|'')/g, '$1 foot $2');
+  t = t.replace(/(\d)"\s?[x×]\s?(\d+(?:\.\d+)?)"/g, '$1 by $2 inches');
+  t = t.replace(new RegExp(`(?<![\\d.])(\\d{1,2})\\.([0-5]\\d)(?=\\s?${HALF_DAY})`, 'g'), '$1:$2');
+  t = t.replace(/\b(\d{1,2}:[0-5]\d)Z\b/g, '$1 UTC');
   t = t.replace(new RegExp(`\\b(\\d{1,2}):([0-5]\\d)(?::([0-5]\\d))?(?:\\s?${HALF_DAY})?`, 'g'), clock);
   t = t.replace(new RegExp(`\\b(\\d{1,2})\\s?${HALF_DAY}`, 'g'), (_, h: string, half: string) => `${h} ${half.toUpperCase()}M`);
   t = t.replace(/(?<=[AP]M)\s?[-–]\s?(?=\d)/g, ' to ');
-  t = t.replace(/(?<![\d.])(1[1-9]\d|20\d)0s\b/g, decade);
-  t = t.replace(SHORT_DECADE, (_, a?: string, b?: string) => DECADES[Number(a ?? b)]!);
-  t = t.replace(/(\d),(?=\d{3}\b)/g, '$1');
-  t = t.replace(/(\d%?)\s?[-–]\s?(?=[$£€¥]?\d)|(?<=o'clock)()\s?[-–]\s?(?=\d)/g, '$1 to ').replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
+  t = t.replace(/(?<![\d.])(1[1-9]\d|20\d)0'?s\b/g, decade);
+  t = t.replace(SHORT_DECADE, (_, a?: string, b?: string, c?: string) => DECADES[Number(a ?? b ?? c)]!);
+  t = t
+    .replace(/(\d[%°]?)(?<![A-Za-z]-?\d{1,6}(?:\.\d{1,4}){0,2}[%°]?)\s?[-–]\s?(?=[$£€¥#]?\d)|(?<=o'clock)()\s?[-–]\s?(?=\d)/g, '$1 to ')
+    .replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
+  t = t.replace(/(?<![\d.])(100|1,?000)s(?= of\b)/g, (_, few: string) => (few === '100' ? 'hundreds' : 'thousands'));
   t = units(t);
   t = t.replace(/(?<![\d.])(1[1-9]\d\d|20[1-9]\d)(?![\d.]*\d)/g, year);
+  // Only now: 1,905 is no year.
+  t = t.replace(/(\d),(?=\d{3}(?!\d))/g, '$1');
   t = t.replace(/(?<!\d)\d*(?:\.\d+)+/g, decimal);
   t = t.replace(/([a-z][.!?])(?=[A-Z])|([a-z][,;:])(?=[a-zA-Z])/g, '$& ');
   return symbols(t).replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
@@ -95,6 +85,10 @@ function plainPunctuation(text: string): string {
       .replace(/[\u200b-\u200d\u2060\ufeff\u00ad]/g, '')
       .replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, ' ')
       .replace(/[‘’ʼ`´]/g, "'")
+      .replace(/(?<![\d°]\s?)(\d{1,2})′\s?(\d{1,2})″/g, '$1 foot $2')
+      .replace(/(?<=\d)″(?=\s[a-z])/g, ' inch')
+      .replace(/(?<=\d)″/g, ' inches')
+      .replace(/(?<=\d)′(?!\d)/g, ' feet')
       .replace(/[«»„‟″]/g, '"')
       .replace(/[、，]/g, ', ')
       .replace(/。/g, '. ')
@@ -110,27 +104,9 @@ function plainPunctuation(text: string): string {
   );
 }
 
-function plural(count: string, one: string, many: string): string {
-  return Number(count) === 1 ? one : many;
-}
-
 function phone(digits: string): string {
   const groups = digits.match(/\d+/g)!.map((group) => [...group].join(' '));
   return `${digits.startsWith('+') ? 'plus ' : ''}${groups.join(', ')}`;
-}
-
-function money(_: string, symbol: string, whole: string, fraction: string | undefined, scale: string | undefined): string {
-  const [one, many, cent, cents] = CURRENCIES.get(symbol)!;
-  const amount = whole.replace(/,/g, '');
-  if (scale) {
-    const letter = scale.trim()[0]!.toLowerCase();
-    const word = scale.trim().length > 2 ? scale.trim() : { k: 'thousand', m: 'million', b: 'billion' }[letter]!;
-    return `${amount}${fraction ? ` point ${[...fraction].join(' ')}` : ''} ${word} ${many}`;
-  }
-  if (!fraction || Number(fraction) === 0) return `${amount} ${plural(amount, one, many)}`;
-  const small = fraction.length === 1 ? `${fraction}0` : fraction.slice(0, 2);
-  const pence = `${Number(small)} ${plural(small, cent, cents)}`;
-  return Number(amount) === 0 ? pence : `${amount} ${plural(amount, one, many)} and ${pence}`;
 }
 
 function clock(_: string, hour: string, minute: string, second: string | undefined, half: string | undefined): string {
@@ -157,11 +133,13 @@ function decade(_: string, digits: string): string {
   return `${digits.slice(0, 2)} ${DECADES[tens]}`;
 }
 
-/** 3.14 -> 3 point 1 4; 1.2.3 -> 1 point 2 point 3. */
-function decimal(number: string): string {
+/** 3.14 -> 3 point 1 4; 1.2.3 -> 1 point 2 point 3; X.509 -> X point 5 0 9. */
+function decimal(number: string, at: number, text: string): string {
   const [whole, ...rest] = number.split('.');
-  if (rest.length > 1) return [whole, ...rest].join(' point ').trim();
-  return `${whole || 'zero'} point ${[...rest[0]!].join(' ')}`;
+  const isOfWord = whole === '' && /[a-zA-Z]/.test(text[at - 1] ?? '');
+  const first = whole || (rest.length > 1 || isOfWord ? '' : 'zero');
+  const spoken = [first, ...(rest.length > 1 ? rest : [[...rest[0]!].join(' ')])].join(' point ');
+  return isOfWord ? spoken : spoken.trim();
 }
 
 const PARTS = ['', '', 'half', 'third', 'quarter', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth'];
@@ -188,47 +166,6 @@ function addresses(text: string): string {
 const MARKS: Readonly<Record<string, string>> = {
   '.': 'dot', '/': 'slash', '@': 'at', '?': 'question mark', '=': 'equals', '&': 'and', ':': 'colon', '_': 'underscore', '-': 'dash',
 }; // prettier-ignore
-
-/** The point of a unit that is cut short goes with it, inside a sentence. */
-function units(text: string): string {
-  let t = text;
-  for (const [symbol, one, many] of UNITS) {
-    const escaped = symbol.replace(/[/°.]/g, '\\$&');
-    t = t.replace(
-      new RegExp(`(?<!\\d)(\\d+(?:\\.\\d+)?)\\s?${escaped}(?![\\w'/])(?:\\.(?=\\s+[a-z]))?`, 'g'),
-      (_, n: string) => `${n} ${plural(n, one, many)}`,
-    );
-  }
-  return t;
-}
-
-function symbols(text: string): string {
-  return text
-    .replace(/(\w)²/g, '$1 squared')
-    .replace(/(\w)³/g, '$1 cubed')
-    .replace(/(\d)\^(?=\d)/g, '$1 to the power of ')
-    .replace(/(\w)\s\+\s(?=\w)/g, '$1 plus ')
-    .replace(/(\d)\s?>\s?(?=\d)/g, '$1 is greater than ')
-    .replace(/(\d)\s?<\s?(?=\d)/g, '$1 is less than ')
-    .replace(/±\s?/g, 'plus or minus ')
-    .replace(/≥\s?/g, 'at least ')
-    .replace(/≤\s?/g, 'at most ')
-    .replace(/©\s?/g, 'copyright ')
-    .replace(/[™®→←•]/g, ' ')
-    .replace(/[:;]-?[)(](?=\s|$)/g, '')
-    .replace(/(?<=^|\s)@(?=\w)/g, 'at ')
-    .replace(/(\w)_(?=\w)/g, '$1 ')
-    .replace(/(\w)\.(?=(?:txt|pdf|jpg|png|csv|json|exe|zip|mp3|docx?|html|md)\b)/g, '$1 dot ')
-    .replace(/\s?&\s?/g, ' and ')
-    .replace(/#(?=\d)/g, 'number ')
-    .replace(/(\S)@(?=\S)/g, '$1 at ')
-    .replace(/(\d)\s?%/g, '$1 percent')
-    .replace(/(\d)\s?[x×]\s?(?=\d)/g, '$1 times ')
-    .replace(/(\d)\s?\+\s?(?=\d)/g, '$1 plus ')
-    .replace(/(\d)\s?÷\s?(?=\d)/g, '$1 divided by ')
-    .replace(/\s=\s/g, ' equals ')
-    .replace(/~(?=\d)/g, 'about ');
-}
 
 /** A sentence of speakable text and the pause that follows it. */
 export interface Sentence {
