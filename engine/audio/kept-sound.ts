@@ -2,23 +2,45 @@
 import type { SampleSource } from './sample-source.ts';
 import type { Stretch } from './speech-segments.ts';
 
+/** When something begins and ends, in samples (fractions too). */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
 /** What of a sound is heard, as a sound of its own. */
 export interface KeptSound extends SampleSource {
+  /** Where a sample lies in the whole; at a seam it is the one behind the gap. */
+  place(at: number): number;
   /**
-   * Where a place lies in the whole, in samples (fractions too). At a seam the end of what was before and the start of what follows are two places: `edge`
-   * says which is meant.
+   * Where a span lies in the whole. One that reaches over a seam, but not as far as anybody speaks there, ends or begins at the seam. One that is `undivided`,
+   * as a word is, lies on the side of the seam that has its middle.
    */
-  place(at: number, edge: 'start' | 'end'): number;
+  span(span: Span, undivided?: boolean): Span;
+}
+
+/** Samples kept before and after speech, in which nobody speaks. */
+export interface Padding {
+  readonly before: number;
+  readonly after: number;
+}
+
+/** A stretch where it lies in what is heard, and in the whole. */
+interface Part {
+  readonly at: number;
+  readonly from: number;
+  readonly length: number;
 }
 
 /** All of a sound. */
 export function wholeSound(source: SampleSource): KeptSound {
-  return { length: source.length, read: (from, to) => source.read(from, to), close: () => source.close(), place: (at) => at };
+  const { length } = source;
+  return { length, read: (from, to) => source.read(from, to), close: () => source.close(), place: (at) => at, span: (span) => span };
 }
 
 /** The stretches of a sound, which are in order and do not overlap. */
-export function keptSound(source: SampleSource, stretches: readonly Stretch[]): KeptSound {
-  const parts: { readonly at: number; readonly from: number; readonly length: number }[] = [];
+export function keptSound(source: SampleSource, stretches: readonly Stretch[], padding: Padding): KeptSound {
+  const parts: Part[] = [];
   let length = 0;
   for (const { from, to } of stretches) {
     const last = parts.at(-1);
@@ -36,12 +58,26 @@ export function keptSound(source: SampleSource, stretches: readonly Stretch[]): 
     }
     return pieces.length === 1 ? pieces[0]! : joined(pieces);
   };
-  const place = (at: number, edge: 'start' | 'end'): number => {
-    const part =
-      edge === 'start' ? parts.findLast((one) => one.at <= at) : (parts.find((one) => at <= one.at + one.length) ?? parts.at(-1));
+  const place = (at: number): number => {
+    const part = parts.findLast((one) => one.at <= at);
     return part ? at + part.from - part.at : at;
   };
-  return { length, read, close: () => source.close(), place };
+  const span = (heard: Span, undivided = false): Span => spanOf(parts, padding, heard, undivided);
+  return { length, read, close: () => source.close(), place, span };
+}
+
+function spanOf(parts: readonly Part[], { before, after }: Padding, { start, end }: Span, undivided: boolean): Span {
+  const endOf = ({ at, length }: Part): number => at + length;
+  const holding = (place: number): number => parts.findLastIndex(({ at }) => at <= place);
+  let first = holding(start);
+  if (first < 0) return { start, end };
+  const ends = parts.findIndex((part) => end <= endOf(part));
+  let last = Math.max(first, ends < 0 ? parts.length - 1 : ends);
+  if (first < last && start >= endOf(parts[first]!) - after) first++;
+  if (first < last && end <= parts[last]!.at + before) last--;
+  if (undivided) first = last = Math.min(Math.max(holding((start + end) / 2), first), last);
+  const within = (place: number, part: Part): number => Math.min(Math.max(place, part.at), endOf(part)) + part.from - part.at;
+  return { start: within(start, parts[first]!), end: within(end, parts[last]!) };
 }
 
 function joined(pieces: readonly Float32Array[]): Float32Array {

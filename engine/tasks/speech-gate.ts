@@ -36,7 +36,8 @@ export async function heardOf({ sound, request: { vad = true } }: Job, runner: V
   const stretches = finder.finish(sound.length);
   // Between stretches at least this much is left out.
   const least = rules.silence - rules.before - rules.after;
-  return keptSound(sound, withShortEnds(stretches, sound.length, VAD_RATE, least));
+  const padding = { before: rules.before * VAD_RATE, after: rules.after * VAD_RATE };
+  return keptSound(sound, withShortEnds(stretches, sound.length, VAD_RATE, least), padding);
 }
 
 /** As they were asked for. What follows speech is kept as far as silence does not end it yet, but no more than by default. */

@@ -229,7 +229,7 @@ export function emitDone(job: Job, model: Model, text: TokenText): boolean {
     const { temperature, avgLogprob, compressionRatio: ratio } = standing;
     const heard = {
       tokens, temperature, avgLogprob, compressionRatio: ratio, noSpeechProb, start: start / sampleRate, seconds: length / sampleRate,
-      seek: Math.round((job.heard.place(start, 'start') * 100) / sampleRate),
+      seek: Math.round((job.heard.place(start) * 100) / sampleRate),
     }; // prettier-ignore
     for (const found of toSegments(heard, timesOf(model), job.segments, text.decode, detailsOf(window, sampleRate, text))) {
       const segment = placed(job.heard, found, sampleRate);
@@ -247,12 +247,12 @@ export function emitDone(job: Job, model: Model, text: TokenText): boolean {
 
 /** A segment with its times in the whole audio, of times in what is heard of it. */
 function placed(heard: KeptSound, segment: TranscriptSegment, sampleRate: number): TranscriptSegment {
-  const times = <Timed extends Pick<TranscriptWord, 'start' | 'end'>>(timed: Timed): Timed => {
-    const start = heard.place(timed.start * sampleRate, 'start') / sampleRate;
-    // What lies between two samples at a seam would end before it starts.
-    return { ...timed, start, end: Math.max(start, heard.place(timed.end * sampleRate, 'end') / sampleRate) };
+  const times = <Timed extends Pick<TranscriptWord, 'start' | 'end'>>(timed: Timed, undivided: boolean): Timed => {
+    const { start, end } = heard.span({ start: timed.start * sampleRate, end: timed.end * sampleRate }, undivided);
+    return { ...timed, start: start / sampleRate, end: end / sampleRate };
   };
-  return { ...times(segment), ...(segment.words && { words: segment.words.map(times) }) };
+  // Nobody says half of a word before a silence that is left out, and half behind it.
+  return { ...times(segment, false), ...(segment.words && { words: segment.words.map((word) => times(word, true)) }) };
 }
 
 /** Attention wanders in a pause: as in OpenAI's code a word that lies more than this, in seconds, outside its segment begins or ends with it. */

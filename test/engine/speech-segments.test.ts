@@ -63,7 +63,7 @@ test('the ends of audio are heard with the speech next to them where they are sh
 describe('what is kept of a sound', () => {
   const samples = Float32Array.from({ length: 100 }, (_, i) => i);
   // The first two touch.
-  const kept = keptSound(arraySource(samples), [{ from: 5, to: 10 }, { from: 10, to: 12 }, { from: 40, to: 50 }, { from: 98, to: 100 }]); // prettier-ignore
+  const kept = keptSound(arraySource(samples), [{ from: 5, to: 10 }, { from: 10, to: 12 }, { from: 40, to: 50 }, { from: 98, to: 100 }], { before: 2, after: 1 }); // prettier-ignore
 
   test('is read across its seams', async () => {
     expect(kept.length).toBe(19);
@@ -73,14 +73,45 @@ describe('what is kept of a sound', () => {
     expect(await kept.read(3, 3)).toHaveLength(0);
   });
 
+  const spans = (list: readonly (readonly [number, number])[], undivided: boolean): number[][] =>
+    list.map(([start, end]) => Object.values(kept.span({ start, end }, undivided)));
+
   test('lies where it was: at a seam an end before the gap, and a start behind it', () => {
-    expect([0, 5.5, 7, 16.5, 17, 19].map((at) => kept.place(at, 'start'))).toEqual([5, 10.5, 40, 49.5, 98, 100]);
-    expect([0, 5.5, 7, 16.5, 17, 19].map((at) => kept.place(at, 'end'))).toEqual([5, 10.5, 12, 49.5, 50, 100]);
+    expect([0, 5.5, 7, 16.5, 17, 19].map((at) => kept.place(at))).toEqual([5, 10.5, 40, 49.5, 98, 100]);
+    for (const undivided of [true, false]) {
+      expect(spans([[0, 5.5], [0, 7], [7, 16.5], [7, 17], [17, 19], [7, 7], [19, 19]], undivided)).toEqual([[5, 10.5], [5, 12], [40, 49.5], [40, 50], [98, 100], [40, 40], [100, 100]]); // prettier-ignore
+    }
+  });
+
+  test('ends before a gap, and begins behind it, where it reaches over the seam into silence only', () => {
+    for (const undivided of [true, false]) {
+      // The last of these lies in silence on both sides.
+      expect(spans([[4, 9], [6, 11], [2, 8.5], [16, 18.5], [6.5, 8]], undivided)).toEqual([[9, 12], [40, 44], [7, 12], [98, 99.5], [40, 41]]); // prettier-ignore
+    }
+    // Over two seams.
+    expect(spans([[6, 18.5]], false)).toEqual([[40, 50]]);
+  });
+
+  test('lies on one side of a gap where it is a word, and on both where pauses may belong to it', () => {
+    const list = [[5, 9.5], [3, 10], [4, 11], [0, 16]] as const; // prettier-ignore
+    expect(spans(list, false)).toEqual([[10, 42.5], [8, 43], [9, 44], [5, 49]]); // prettier-ignore
+    expect(spans(list, true)).toEqual([[40, 42.5], [8, 12], [40, 44], [40, 49]]); // prettier-ignore
+  });
+
+  test('has its words in order, wherever they meet', () => {
+    const times = Array.from({ length: 39 }, (_, i) => i / 2);
+    const triples = times.flatMap((from) => times.flatMap((middle) => times.map((to) => [from, middle, to] as const)));
+    const disordered = triples.filter(([from, middle, to]) => {
+      if (from > middle || middle > to) return false;
+      const [a, b, c, d] = spans([[from, middle], [middle, to]], true).flat() as [number, number, number, number]; // prettier-ignore
+      return !(a <= b && b <= c && c <= d);
+    });
+    expect(disordered).toEqual([]);
   });
 
   test('is all of it where nothing is left out, and nothing where all is', async () => {
     const whole = wholeSound(arraySource(samples));
-    expect([whole.length, whole.place(17, 'start'), whole.place(17, 'end')]).toEqual([100, 17, 17]);
-    expect(keptSound(arraySource(samples), []).length).toBe(0);
+    expect([whole.length, whole.place(17), whole.span({ start: 17, end: 18 })]).toEqual([100, 17, { start: 17, end: 18 }]);
+    expect(keptSound(arraySource(samples), [], { before: 0, after: 0 }).length).toBe(0);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
-import { wholeSound } from '../../engine/audio/kept-sound.ts';
+import { keptSound, wholeSound } from '../../engine/audio/kept-sound.ts';
 import { arraySource } from '../../engine/audio/sample-source.ts';
 import { parseWhisperConfig, parseWhisperTokens } from '../../engine/models/whisper/config.ts';
 import { cutWindows, emitDone, isHeard, settle, withRoom } from '../../engine/tasks/transcription-job.ts';
@@ -89,6 +89,26 @@ describe('a transcription', () => {
       [' w1', 0, 5.8],
       [' w2', 5.8, 6],
       [' w4', 6, 7],
+    ]);
+  });
+
+  test('stretches no word and no segment over a silence that is left out', async () => {
+    const job = await jobOf(loud(10), { timestamps: 'word' });
+    const [first] = job.windows as [Window];
+    // Of 60 s the first five and the last five are heard, each with 0.4 s of silence at the seam.
+    const stretches = [{ from: 0, to: 5 * RATE }, { from: 55 * RATE, to: 60 * RATE }]; // prettier-ignore
+    job.heard = keptSound(arraySource(loud(60)), stretches, { before: 0.4 * RATE, after: 0.4 * RATE });
+    first.boundaries = [0, 0, 4.2, 5.36, 5.36, 5.38, 7, 7];
+    await hear(first, [at(0), 1, 2, at(5.2), at(5.2), 3, at(7)]);
+    const segments = (await drain(job)).flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
+    expect(segments.map(({ text, start, end }) => [text, start, end])).toEqual([
+      [' w1 w2', 0, 5],
+      [' w3', 55.2, 57],
+    ]);
+    expect(segments.flatMap(({ words = [] }) => words.map(({ text, start, end }) => [text, start, end]))).toEqual([
+      [' w1', 0, 4.2],
+      [' w2', 4.2, 5],
+      [' w3', 55.38, 57],
     ]);
   });
 
