@@ -1,4 +1,5 @@
 import { assert } from '../errors.ts';
+import { ceilDiv } from '../util/math.ts';
 import type { BufferOwner } from './buffer-owner.ts';
 import type { Caps } from './caps.ts';
 import type { BindingsOf, Kernel, KernelSpec, ParamsOf, Variant } from './kernel.ts';
@@ -24,7 +25,14 @@ export interface Submission {
   finished(): Promise<void>;
 }
 
-const MAX_WORKGROUPS = 65535;
+/** WebGPU's limit in one direction of a grid. */
+export const MAX_WORKGROUPS = 65535;
+
+/** So many rows of workgroups as y and z of a grid; kernels read theirs as y + z * num_workgroups.y, and check their bounds. */
+export function foldedRows(rows: number): readonly [number, number] {
+  const slabs = Math.max(1, ceilDiv(rows, MAX_WORKGROUPS));
+  return [ceilDiv(rows, slabs), slabs];
+}
 
 /** The parts of a device that a recording goes through. */
 export interface RecordingDevice extends BufferOwner {

@@ -1,5 +1,6 @@
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
+import { foldedRows } from '../gpu/recorder.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
@@ -35,9 +36,6 @@ export function activate(rec: Recorder, { x, out, activation, count = x.size }: 
   rec.dispatch(ACTIVATE, { overrides }, { x, out }, { count }, [ceilDiv(count, WG)]);
 }
 
-/** Of one slab of a grid: WebGPU's limit of workgroups in one direction. Mixtures of experts have more. */
-const MOST_ROWS = 65535;
-
 export const GATE_MUL = defineKernel({
   file: 'activation/gate_mul.wgsl',
   fragments: () => ['lib/activation.wgsl'],
@@ -65,8 +63,7 @@ function gateShape({ gateUp, out, rows }: Omit<GateMulArgs, 'activation'>): {
   const count = rows ?? out.shape[0] ?? 0;
   assert(gateUp.shape[1] === 2 * columns, `gate_mul: gate_up has ${gateUp.shape[1]} columns, expected 2 x ${columns}`);
   assert(columns % 4 === 0, `gate_mul: ${columns} columns, expected a multiple of 4`);
-  const slabs = Math.max(1, ceilDiv(count, MOST_ROWS));
-  return { params: { columns4: columns / 4, rows: count }, grid: [ceilDiv(columns / 4, WG), ceilDiv(count, slabs), slabs] };
+  return { params: { columns4: columns / 4, rows: count }, grid: [ceilDiv(columns / 4, WG), ...foldedRows(count)] };
 }
 
 /** The middle of a gated MLP (Shazeer 2020, https://arxiv.org/abs/2002.05202): out[t, i] = f(gateUp[t, i]) * gateUp[t, I + i]. */

@@ -5,6 +5,7 @@
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Caps } from '../gpu/caps.ts';
+import { foldedRows } from '../gpu/recorder.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv, sizeOf } from '../util/math.ts';
@@ -33,7 +34,7 @@ export const EXPERT_LINEAR = defineKernel({
   consts: ['TILE_M', 'TILE_N'],
   bindings: { x: 'read', weight: 'read', tile_experts: 'read', tile_pairs: 'read', bias: 'read', out: 'write' },
   params: {
-    pairs: 'u32', n: 'u32', n_weight: 'u32', k4: 'u32', x_share: 'u32', segment: 'u32', segment_step: 'u32', first_expert: 'u32', experts: 'u32',
+    pairs: 'u32', tiles: 'u32', n: 'u32', n_weight: 'u32', k4: 'u32', x_share: 'u32', segment: 'u32', segment_step: 'u32', first_expert: 'u32', experts: 'u32',
     part_first: 'u32', part_count: 'u32',
   }, // prettier-ignore
   overrides: { WG: 'u32', HAS_TILES: 'bool', HAS_BIAS: 'bool' },
@@ -175,9 +176,10 @@ export function expertLinear(rec: Recorder, { x, weight, bias, segments = 1, rou
   const tiled = hasTiles(shape, pairs);
   const { wg, tileN } = shapeOn(rec.caps);
   const overrides = { WG: wg, HAS_TILES: tiled ? 1 : 0, HAS_BIAS: bias ? 1 : 0 };
-  const grid = [ceilDiv(n, wg * tileN), tiled ? tilesOf(shape, pairs) : pairs];
+  const tiles = tiled ? tilesOf(shape, pairs) : pairs;
+  const grid = [ceilDiv(n, wg * tileN), ...foldedRows(tiles)];
   const common = {
-    pairs, n, k4: k / 4, x_share: ofPairs ? 1 : perRow, segment: n / segments, segment_step: (n / segments) * experts, first_expert: held.from, experts,
+    pairs, tiles, n, k4: k / 4, x_share: ofPairs ? 1 : perRow, segment: n / segments, segment_step: (n / segments) * experts, first_expert: held.from, experts,
   }; // prettier-ignore
   for (const part of weight.parts) {
     const { weight: stored, first, count, padded } = part;

@@ -86,7 +86,7 @@ export class ChatChoice {
     const deltas = events.map((event) => this.#delta(event));
     // Tokens without text (a swallowed tag) still report their log-probabilities, with the end at the latest.
     if (ended && this.#logprobs.length > 0) deltas.push(this.#delta({ type: 'content', text: '' }));
-    return { deltas, stop, done };
+    return { deltas, stop: stop ?? this.#parser.stopped, done };
   }
 
   /** What a text says, as far as the first stop string in it that ends the answer. */
@@ -95,10 +95,13 @@ export class ChatChoice {
     for (let unread = decoded; ;) {
       const { text, stop, rest } = this.#stops.push(unread);
       events.push(...this.#parser.push(text));
-      const { within } = this.#parser;
+      const { within, stopped } = this.#parser;
+      if (stopped !== undefined) return { events, stop: stopped };
       if (stop === undefined || within === 'text') return { events, stop };
+      if (within === 'undecided') this.#parser.stopIfText?.(stop);
       // Within a call it is a part of its arguments, or of what stands around them; it ends the answer where it ends the call, or goes on as text.
       const found = this.#parser.push(stop);
+      if (this.#parser.stopped !== undefined) return { events: [...events, ...found], stop: this.#parser.stopped };
       const isEnd = this.#parser.within === 'text' || (within === 'call' && this.#parser.within === 'layout');
       if (isEnd) return { events: [...events, ...found.flatMap((event) => withoutStop(event, stop))], stop };
       events.push(...found);

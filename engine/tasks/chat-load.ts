@@ -9,6 +9,7 @@ import type { Remedy } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocate } from '../gpu/memory.ts';
+import { MAX_WORKGROUPS } from '../gpu/recorder.ts';
 import { tokenIds } from '../models/config-fields.ts';
 import { createDecoderKV, workspaceBytes } from '../models/decoder.ts';
 import type { Decoder, DecoderDefinition, DecoderShape } from '../models/decoder.ts';
@@ -363,7 +364,8 @@ function batchLimits(bounds: Bounds, config: EngineConfig, context: number): Bat
   const maxRunning = Math.min(config.maxRunningRequests, logitRows);
   const guesses = promptLookup(config)?.draftTokens ?? headDrafts(config);
   const draftRows = Math.min(GUESSING * guesses, logitRows - maxRunning);
-  const rows = Math.floor(maxBindingBytes / 4 / widestRow);
+  // Kernels have a row a workgroup in one direction of their grids.
+  const rows = Math.min(Math.floor(maxBindingBytes / 4 / widestRow), MAX_WORKGROUPS);
   const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {
     throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${maxBindingBytes} bytes`); // prettier-ignore

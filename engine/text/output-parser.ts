@@ -15,8 +15,8 @@ export type OutputEvent =
   /** The next piece of that call's arguments, JSON text; the pieces together parse. */
   | { readonly type: 'arguments'; readonly index: number; readonly text: string };
 
-/** Text of the answer (or thoughts), a call, or what stands between: white space behind a call, or a header. */
-export type Within = 'text' | 'call' | 'layout';
+/** Text of the answer (or thoughts), a call, or what stands between: white space behind a call, or a header; or what may be text or a call without tags. */
+export type Within = 'text' | 'call' | 'layout' | 'undecided';
 
 /** Takes an answer apart, whatever its form. */
 export interface AnswerParser {
@@ -26,6 +26,10 @@ export interface AnswerParser {
   readonly within: Within;
   /** Nothing more is wanted of the answer. */
   readonly done?: boolean;
+  /** The stop string that ended what was undecided, and proved to be text. */
+  readonly stopped?: string | undefined;
+  /** A stop string comes next in what is undecided: it ends the answer if that proves to be text. */
+  stopIfText?(stop: string): void;
   /** The next piece of the answer. */
   push(text: string): OutputEvent[];
   /** The end of the answer. `closed`: by a token that ends a message, and that is none of the text. */
@@ -88,6 +92,9 @@ export class OutputParser implements AnswerParser {
   #overdue: string | undefined;
   /** Content that has begun, as long as it may be calls and nothing else. */
   #untagged: UntaggedCalls | undefined;
+  /** The first stop string in that content, and how much stands in front of it. */
+  #stop: { readonly text: string; readonly at: number } | undefined;
+  #stopped: string | undefined;
   #calls = 0;
   /** Names that calls have begun with, also of those that are not wanted. */
   #named = 0;
@@ -118,12 +125,21 @@ export class OutputParser implements AnswerParser {
 
   get within(): Within {
     if (this.#state === 'call') return 'call';
+    if (this.#untagged) return 'undecided';
     return this.#state === 'content' && this.#calls > 0 && this.#trim ? 'layout' : 'text';
   }
 
   /** The one call that is wanted is there, whole. */
   get done(): boolean {
     return this.#single && this.#calls > 0 && this.#state !== 'call';
+  }
+
+  get stopped(): string | undefined {
+    return this.#stopped;
+  }
+
+  stopIfText(stop: string): void {
+    this.#stop ??= { text: stop, at: this.#untagged!.text.length };
   }
 
   push(text: string): OutputEvent[] {
@@ -144,7 +160,7 @@ export class OutputParser implements AnswerParser {
       const index = this.#calls++;
       events.push({ type: 'call', index, name }, { type: 'arguments', index, text });
     }
-    if (this.#untagged && events.length === 0) this.#held = this.#untagged.text;
+    if (this.#untagged && events.length === 0) this.#held = this.#asText(this.#untagged);
     this.#untagged = undefined;
     if (this.#state === 'call') this.#cut(events);
     else if (this.#state === 'reasoning') this.#emit(events, 'reasoning', this.#held);
@@ -196,9 +212,15 @@ export class OutputParser implements AnswerParser {
 
   #stepUntagged(untagged: UntaggedCalls): boolean {
     const isOpen = untagged.push(this.#held);
-    this.#held = isOpen ? '' : untagged.text;
+    this.#held = isOpen ? '' : this.#asText(untagged);
     if (!isOpen) this.#untagged = undefined;
     return !isOpen;
+  }
+
+  /** Content that is no calls, as far as a stop string. */
+  #asText({ text }: UntaggedCalls): string {
+    this.#stopped = this.#stop?.text;
+    return text.slice(0, this.#stop?.at);
   }
 
   #stepCall(events: OutputEvent[], { tag, reader }: OpenCall): boolean {

@@ -35,9 +35,13 @@ const textPart = z
 
 /**
  * What was called. OpenAI has the arguments as JSON text, other clients as an object. Models write texts that are no JSON, and clients send them back: the
- * engine shows them to the model as well as it can.
+ * engine shows them to the model as well as it can. Where a function takes nothing some clients leave them out, or send null: vLLM and SGLang take both.
  */
-const called = z.object({ name: z.string(), arguments: z.union([z.string(), z.record(z.string(), z.unknown())]) });
+const said = z
+  .union([z.string(), z.record(z.string(), z.unknown())])
+  .nullish()
+  .transform((args) => args ?? '');
+const called = z.object({ name: z.string(), arguments: said });
 const toolCall = z.object({ id: z.string(), type: z.literal('function').optional(), function: called });
 
 const messageFields = z

@@ -4,14 +4,15 @@
 // x [T or pairs, K] f32, K a multiple of 4; out [pairs, N]. The weight is one matrix of all experts of this rank, stacked by rows: its `segment` rows of every
 // expert, and behind them, `segment_step` rows on, the next `segment` of every expert (gate, then up). This binding has the rows part_first and on; the bias
 // has a number for each row of all.
-// A workgroup computes the TILE_M pairs of a tile (group_rows.wgsl) x (WG * TILE_N) columns; without tiles each pair is one, and `tile_experts` has its
-// expert. Reference: test/reference/experts.ts.
+// A workgroup computes the TILE_M pairs of a tile (group_rows.wgsl) x (WG * TILE_N) columns, tiles folded into y and z; without tiles each pair is one, and
+// `tile_experts` has its expert. Reference: test/reference/experts.ts.
 override WG: u32;
 override HAS_TILES: bool;
 override HAS_BIAS: bool;
 
 struct Params {
   pairs: u32,
+  tiles: u32,
   n: u32,
   n_weight: u32,
   k4: u32,
@@ -33,10 +34,15 @@ struct Params {
 @group(0) @binding(6) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let tile = group.y + group.z * groups.y;
   // Experts of other ranks, and none, are beyond this one's.
-  let expert = tile_experts[group.y] - params.first_expert;
-  if (expert >= params.experts) {
+  let expert = tile_experts[min(tile, params.tiles - 1u)] - params.first_expert;
+  if (tile >= params.tiles || expert >= params.experts) {
     return;
   }
   let first_column = group.x * WG * TILE_N + lane;
@@ -56,9 +62,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var pair: array<u32, TILE_M>;
   var row: array<u32, TILE_M>;
   for (var i = 0u; i < TILE_M; i++) {
-    pair[i] = group.y;
+    pair[i] = tile;
     if (HAS_TILES) {
-      pair[i] = tile_pairs[group.y * TILE_M + i];
+      pair[i] = tile_pairs[tile * TILE_M + i];
     }
     row[i] = min(pair[i], params.pairs - 1u) / params.x_share * params.k4;
   }

@@ -8,6 +8,7 @@ import type { Tokenizer } from '../../engine/text/tokenizer.ts';
 const TOOLS = { tools: ['weather'] };
 const HARMONY = { harmony: { prompt: '<|start|>assistant', separate: true, tools: ['weather'] } };
 const CALL = '<tool_call>\n{"name": "weather", "arguments": {"at": "a. b", "n": 1}}\n</tool_call>';
+const BARE = '{"name": "weather", "arguments": {"at": "a. b", "n": 1}}';
 const MADE = 'weather {"at": "a. b", "n": 1}';
 
 /** What a client gets of an answer, in pieces of so many characters, and the stop string that ended it. */
@@ -43,6 +44,14 @@ test.each<[string, string, string[], ParserOptions, object]>([
   ['in a call without a closing tag', '[TOOL_CALLS][{"name": "weather", "arguments": {"at": "a. b", "n": 1}}]', ['. '], { ...TOOLS, form: callFormOf('[TOOL_CALLS]', () => false) }, { calls: [MADE], stop: undefined }],
   ['in a header and a call of Harmony', '<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"at": "a. b", "n": 1}<|call|>', ['. ', 'assistant', 'analysis'], HARMONY, { reasoning: 'Hm', calls: [MADE], stop: undefined }],
   ['in the thoughts of Harmony', '<|channel|>analysis<|message|>Hm. So<|end|>', ['. '], HARMONY, { reasoning: 'Hm', calls: [], stop: '. ' }],
+  ['in a call without tags', `\n\`\`\`json\n${BARE}\n\`\`\``, ['\n', '. ', '`'], TOOLS, { text: '', calls: [MADE], stop: undefined }],
+  ['between two calls without tags', `${BARE}\n${BARE}`, ['\n', '}'], TOOLS, { text: '', calls: [MADE, MADE], stop: undefined }],
+  ['in what looks like a call, and is none', '```json\n{"name": "weather", "at": "a. b"}', ['"at"', '\n'], TOOLS, { text: '```json', calls: [], stop: '\n' }],
+  ['in a call without tags that has text behind it', `${BARE}\nSo`, ['\n'], TOOLS, { text: BARE, calls: [], stop: '\n' }],
+  ['that makes text of what might be a call', '{"name": stop}', ['stop'], TOOLS, { text: '{"name": ', calls: [], stop: 'stop' }],
+  ['in a call without tags that is cut', '{"name": "weather", "arguments": {"at": "a. b', ['. '], TOOLS, { text: '{"name": "weather", "arguments": {"at": "a', calls: [], stop: '. ' }],
+  ['in text of a model that writes no tags', 'So. And', ['. '], TOOLS, { text: 'So', calls: [], stop: '. ' }],
+  ['in thoughts before a call without tags', `Hm. So</think>${BARE}`, ['. '], { ...TOOLS, reasoning: { opened: true } }, { reasoning: 'Hm', calls: [], stop: '. ' }],
 ])('a stop string %s', (_, answer, stop, parser, expected) => {
   for (const size of [1, 3, 7, 1000]) expect(read(answer, stop, parser, size)).toMatchObject(expected);
 }); // prettier-ignore

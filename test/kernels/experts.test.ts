@@ -291,6 +291,8 @@ const PRODUCTS: readonly Product[] = [
   // A binding that ends within an expert.
   { rows: 21, experts: 7, k: 3, width: 32, columns: 24, types: ['f32'], cut: 60 },
   { rows: 2, experts: 7, k: 3, width: 32, columns: 24, types: ['f32'], cut: 60 },
+  // Tiles are more than a grid has workgroups in one direction.
+  { rows: 16_400, experts: 16, k: 16, width: 4, columns: 4, types: ['f32'] },
   // Gates and ups of two types, as files in Q4_K_M have downs.
   ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 256, columns: 32, types: ['Q4_K', 'Q6_K'] }) as const),
   ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 96, columns: 24, types: ['Q8_0', 'Q8_0'] }) as const),

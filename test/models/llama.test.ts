@@ -1,5 +1,5 @@
 /** Llama-shaped decoders against PyTorch, and against themselves: the same bits however the work is cut. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,10 +11,13 @@ import { LLAMA } from '../../engine/models/llama/llama.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { differing, expectClose } from '../support/compare.ts';
 import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
+import { safetensorsFile } from '../support/safetensors-file.ts';
+import type { Tensors } from '../support/safetensors-file.ts';
 import { convertLlama2c } from '../tools/convert-llama2c.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -63,6 +66,35 @@ test.each([
   expect(differing(chunked, whole)).toBe(0);
   expect(plain.errors).toEqual([]);
   plain.close();
+});
+
+/** A folder with the model of another, whose tied table it also has as a head, every value times `scale`. */
+async function withHead(from: string, scale: number): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'tied-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync(from, folder, { recursive: true });
+  const tensors: Tensors = {};
+  await withWeights(await openModelFolder(createNodePlatform(), from), async (checkpoint) => {
+    for (const name of checkpoint.names()) tensors[name] = { shape: checkpoint.tensor(name)!.shape, data: await checkpoint.read(name) };
+  });
+  const { shape, data } = tensors['model.embed_tokens.weight']!;
+  tensors['lm_head.weight'] = { shape, data: data.map((value, i) => (i < data.length / 2 ? value : value * scale)) };
+  writeFileSync(join(folder, 'model.safetensors'), safetensorsFile(tensors));
+  return folder;
+}
+
+test('a head beside a tied table counts where it is another matrix, and takes nothing where it is the table', async () => {
+  const folder = join(FIXTURES, 'llama-tiny-random', 'llama');
+  const { prompt } = readGolden(folder);
+  const load = async (scale?: number): Promise<{ logits: Float32Array; bytes: number }> => {
+    const harness = await DecoderHarness.load(device, scale === undefined ? folder : await withHead(folder, scale));
+    return { logits: (await harness.step([{ sequence: 0, start: 0, tokens: prompt }])).at(-1)!, bytes: harness.weightBytes };
+  };
+  // A device's first load makes what the next ones share.
+  await load();
+  const [alone, twice, other] = [await load(), await load(1), await load(2)];
+  expect(twice).toEqual(alone);
+  expect(other.logits).toEqual(alone.logits.map((value, i) => (i < alone.logits.length / 2 ? value : 2 * value)));
 });
 
 describe('the bundled chat model', () => {

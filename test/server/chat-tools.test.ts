@@ -103,6 +103,14 @@ describe('what shapes the answer', () => {
     expect(engine.chats[0]!.messages[1]).toEqual(called);
   });
 
+  test.each([{}, { arguments: null }, { arguments: '' }])('a call without arguments, %j, is one', async (args) => {
+    const { chat, engine } = await startListeners();
+    const call = { id: 'c0', type: 'function', function: { name: 'time', ...args } };
+    const messages = [...GOOD.messages, { role: 'assistant', content: null, tool_calls: [call] }];
+    expect((await postJson(chat + PATH, { ...GOOD, messages })).status).toBe(200);
+    expect(engine.chats[0]!.messages[1]!.tool_calls).toEqual([{ ...call, function: { name: 'time', arguments: '' } }]);
+  });
+
   test('the last message is gone on with', async () => {
     const { chat, engine } = await startListeners();
     const messages = [...GOOD.messages, { role: 'assistant', content: 'I am' }];

@@ -78,6 +78,17 @@ async function demandOf(
   return (await TASKS[task].prepare(device, platform, { path }, resolveConfig(config))).demand!;
 }
 
+test('a step has no more rows than a grid has workgroups in one direction, whatever is asked', async () => {
+  const { platform, path } = publishedFolder(decoder('llama', [64, 128, 1], [1, 1, 64], [1024, 262144]));
+  Object.defineProperty(device, 'caps', { value: { ...device.caps, ...ADAPTERS.gpu }, configurable: true });
+  const activations = async (chunkedPrefillSize: number): Promise<number> => {
+    const config = resolveConfig({ contextLength: 262144, chunkedPrefillSize });
+    return (await ChatEngine.prepare(device, platform, { path }, config)).demand!.activations;
+  };
+  expect(await activations(262144)).toBe(await activations(65535 - 128));
+  expect(await activations(65535 - 128)).toBeGreaterThan(await activations(65000 - 128));
+});
+
 async function bytesOf(model: RecommendedModel, adapter: keyof AdapterBytes, config?: Partial<EngineConfig>): Promise<number> {
   const { weights, activations } = await demandOf(model, adapter, config);
   return roundUp(weights + activations);

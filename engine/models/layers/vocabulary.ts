@@ -9,7 +9,7 @@ import type { Shard } from '../shard.ts';
 export interface VocabularyConfig {
   readonly hidden: number;
   readonly vocabulary: number;
-  /** Undefined: decided by whether the checkpoint has a head of its own. */
+  /** Undefined: decided by whether the checkpoint has a head. True: so is whether a head that it has beside is another matrix. */
   readonly tied: boolean | undefined;
   /** What is added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
@@ -33,6 +33,28 @@ export function tokenShare(vocabulary: number, shard: Shard): Range {
   return shareOf('tokens', vocabulary, TOKEN_UNIT, shard);
 }
 
+const NAMES = { table: 'model.embed_tokens.weight', norm: 'model.norm.weight', head: 'lm_head.weight' } as const;
+
+/** Rows that are compared at each of three places: training on its own changes all of a head, and reading it whole would download it. */
+const COMPARED = 256;
+
+/**
+ * Whether the head is the table. A head that differs from it was trained on its own, by a tool that left `tie_word_embeddings` as it was: it counts, as in
+ * transformers 5, vLLM and llama.cpp. Many checkpoints have the table a second time, which is not read.
+ */
+async function isTied({ checkpoint }: WeightLoader, { tied, hidden, vocabulary }: VocabularyConfig): Promise<boolean> {
+  const shape = checkpoint.tensor(NAMES.head)?.shape;
+  if (tied !== true || !shape) return tied ?? !shape;
+  if (shape[0] !== vocabulary || shape[1] !== hidden) return true;
+  const count = Math.min(COMPARED, vocabulary);
+  for (const first of [0, (vocabulary - count) >> 1, vocabulary - count]) {
+    const elements = { from: first * hidden, to: (first + count) * hidden };
+    const [table, head] = [await checkpoint.read(NAMES.table, elements), await checkpoint.read(NAMES.head, elements)];
+    if (head.some((value, i) => value !== table[i])) return false;
+  }
+  return true;
+}
+
 /** Takes `model.embed_tokens`, `model.norm` and `lm_head`, as far as the shard needs them. */
 export async function loadVocabulary(
   loader: WeightLoader,
@@ -41,8 +63,8 @@ export async function loadVocabulary(
   { isFirst, isLast }: { readonly isFirst: boolean; readonly isLast: boolean },
 ): Promise<Vocabulary> {
   const { hidden, vocabulary } = config;
-  const names = { table: 'model.embed_tokens.weight', norm: 'model.norm.weight', head: 'lm_head.weight' };
-  const tied = config.tied ?? !loader.has(names.head);
+  const names = NAMES;
+  const tied = await isTied(loader, config);
   const table = isFirst || (isLast && tied) ? await loader.table(names.table, vocabulary, hidden, tokens) : undefined;
   const head = isLast && {
     weight: tied ? table! : await loader.linear(names.head, vocabulary, hidden, { rows: tokens }),
