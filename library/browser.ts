@@ -1,9 +1,11 @@
 /** `parley` in a page: each model in a Web Worker of its own, on the browser's WebGPU. */
 import { modelName } from '../engine/util/model-name.ts';
 import { SourceError, formatSource, parseSource } from '../sources/index.ts';
-import { findModel } from '../web/src/models/find-model.ts';
+import type { HubSource, UrlSource } from '../sources/index.ts';
+import { findModel, foundId } from '../web/src/models/find-model.ts';
 import { TOKEN_WORDS } from '../web/src/models/hub-authorization.ts';
 import { TAB_CONFIG, tabMemory } from '../web/src/models/tab-config.ts';
+import type { ModelManifest } from '../web/src/models/manifest.ts';
 import { digest } from '../web/src/models/model-folder.ts';
 import { ModelStore } from '../web/src/models/model-store.ts';
 import { StoreError } from '../web/src/models/store-error.ts';
@@ -88,12 +90,9 @@ async function place(
     const base = new URL(source, globalThis.document?.baseURI ?? location.href).href.replace(/\/+$/, '');
     return { model: { id: modelName(new URL(base).pathname), base, files: [] } };
   }
-  requireFindable(source);
-  const describe = (model: PlacedModel, stop: AbortSignal) => describeInWorker(start, model, stop);
-  const manifest = await findModel(source, { hub: HUB, describe }, signal);
+  const { manifest, storedAs } = await find(source, { start, signal, options });
   if (manifest.task !== task) throw new SourceError('missing', `${source} is a model for ${manifest.task}, not for ${task}`);
   const { id, main, files, about } = manifest;
-  const storedAs = manifest.source === 'address' ? `${id} ${await placeOf(files[0]!.url!)}` : id;
   const store = new ModelStore();
   const stored = await store.isAvailable();
   if (stored) {
@@ -102,6 +101,37 @@ async function place(
   }
   const placed = files.map(({ name, size, url }) => ({ name, size, at: stored ? ('store' as const) : { url: url! } }));
   return { model: { id, storedAs, files: placed, ...(main !== undefined && { main }) }, memoryBytes: about?.memoryBytes };
+}
+
+interface Found {
+  readonly manifest: ModelManifest;
+  /** What the store has it as. */
+  readonly storedAs: string;
+}
+
+/** What a model is: what its publisher has now or, where nobody answers, what is stored. What never changes and is stored is asked for nowhere. */
+async function find(text: string, { start, signal, options }: Placing): Promise<Found> {
+  const source = findable(text);
+  const id = foundId(source);
+  const storedAs = source.kind === 'url' ? `${id} ${await placeOf(source.url)}` : id;
+  const stored = await new ModelStore().get(storedAs).catch(() => undefined);
+  const known = stored?.complete === true ? { manifest: { ...stored.manifest, id }, storedAs } : undefined;
+  if (known && isPinned(source, known.manifest)) return known;
+  const describe = (model: PlacedModel, stop: AbortSignal) => describeInWorker(start, model, stop);
+  try {
+    return { manifest: await findModel(text, { hub: HUB, describe }, signal), storedAs };
+  } catch (error) {
+    const isUnanswered = error instanceof SourceError && ['network', 'unreachable'].includes(error.kind);
+    if (!known || !isUnanswered) throw error;
+    options.log?.(`${error.message}; what is stored is used`);
+    return known;
+  }
+}
+
+/** Whether what is stored is what the source will be for ever: of a commit, or with the hash that the address says. */
+function isPinned(source: HubSource | UrlSource, { files }: ModelManifest): boolean {
+  if (source.kind === 'hub') return /^[0-9a-f]{40}$/.test(source.revision ?? '');
+  return source.sha256 !== undefined && files[0]?.published?.hex === source.sha256;
 }
 
 /** Tells models apart that have one file name at two addresses; what follows a '?' is often a permission that is another one each time. */
@@ -114,7 +144,7 @@ async function placeOf(address: string): Promise<string> {
 const isFolder = (source: string): boolean => /^(https?:\/\/|\.{0,2}\/)/.test(source) && !/\.gguf([#?]|$)/i.test(source);
 
 /** Throws for what a page of one's own has no way to; what is written where the playground has its buttons is found by the same code. */
-function requireFindable(text: string): void {
+function findable(text: string): HubSource | UrlSource {
   const source = parseSource(text);
   if (source.kind === 'path')
     throw new SourceError(
@@ -123,6 +153,7 @@ function requireFindable(text: string): void {
     );
   if (source.kind === 'package')
     throw new SourceError('syntax', `${formatSource(source)} is in a registry of packages, which a page cannot ask: ${OTHER_WAY}`);
+  return source;
 }
 
 const OTHER_WAY = 'fetch it with `npx parley pull`, and name the address of its folder';

@@ -20,5 +20,5 @@ export {
   recommendedModel,
 } from './recommended.ts';
 export type { AdapterBytes, Preset, RecommendedModel, RecommendedSource } from './recommended.ts';
-export { formatSource, isLoopback, parseSource } from './source.ts';
+export { fileNameOf, formatSource, isLoopback, parseSource } from './source.ts';
 export type { HubSource, PackageSource, PathSource, Source, UrlSource } from './source.ts';

@@ -178,7 +178,15 @@ describe('a model of the hub', () => {
     expect(found).toMatchObject({ id: 'a b', source: 'address', main: 'a b.gguf', modelType: 'llama' });
     expect(found.files).toMatchObject([{ name: 'a b.gguf', published: { kind: 'sha256', hex: sha256 } }]);
     await expect(find(at('m.onnx'))).rejects.toThrow('only a GGUF file is a whole model');
-    await expect(find(at('none.gguf'))).rejects.toThrow('HTTP 404');
+    await expect(find(at('none.gguf'))).rejects.toMatchObject({ kind: 'missing', message: expect.stringContaining('HTTP 404') as string });
+    for (const [status, kind] of [
+      [403, 'denied'],
+      [503, 'network'],
+    ] as const) {
+      vi.stubGlobal('fetch', async () => new Response(null, { status }));
+      await expect(find('https://files.test/m.gguf')).rejects.toMatchObject({ kind });
+      vi.unstubAllGlobals();
+    }
     await expect(find('http://example.org/m.gguf')).rejects.toThrow('use https');
     await expect(find('pypi:a@1/b.gguf')).rejects.toThrow('which a page cannot ask');
     await expect(find('./folder')).rejects.toThrow('files and folders are opened with the buttons');

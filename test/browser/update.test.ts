@@ -9,6 +9,11 @@ import { openPage } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
+/** Not the compressed copies, which would be served instead of what a test changes. */
+const isLoose = (path: string): boolean => !/\.(br|gz)$/.test(path);
+/** The caches of the origin. */
+const cachesOf = (page: Page): Promise<string[]> => page.evaluate(async () => (await caches.keys()).sort());
+
 describe.skipIf(findChromium() === undefined)('a newer build', () => {
   let browser: Browser;
   let context: BrowserContext;
@@ -23,9 +28,7 @@ describe.skipIf(findChromium() === undefined)('a newer build', () => {
   });
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'parley-update-'));
-    cpSync(buildPlayground('update'), folder, { recursive: true });
-    // The compressed copies would be served instead of what is changed here.
-    for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' })) if (/\.(br|gz)$/.test(path)) rmSync(join(folder, path));
+    cpSync(buildPlayground('update'), folder, { recursive: true, filter: isLoose });
     server = await serveFolder(folder);
     context = await browser.newContext();
   });
@@ -36,27 +39,27 @@ describe.skipIf(findChromium() === undefined)('a newer build', () => {
   });
 
   /** Replaces the build by one whose script has another name. */
-  function update(): void {
-    const assets = join(folder, 'assets');
+  function update(built: string): void {
+    const assets = join(built, 'assets');
     const old = readdirSync(assets).find((name) => /^index-.*\.js$/.test(name))!;
     for (const file of ['index.html', 'sw.js']) {
-      const text = readFileSync(join(folder, file), 'utf8').replaceAll(old, 'index-newer.js');
+      const text = readFileSync(join(built, file), 'utf8').replaceAll(old, 'index-newer.js');
       const newer = text.replace(/(\\"version\\":\\")\w+/, '$1newer');
-      writeFileSync(join(folder, file), newer);
+      writeFileSync(join(built, file), newer);
       if (file === 'sw.js') expect(newer).toContain('newer\\"');
     }
     renameSync(join(assets, old), join(assets, 'index-newer.js'));
   }
 
-  const open = async (): Promise<Page> => {
-    const page = await openPage(context, server.url);
+  const open = async (path = ''): Promise<Page> => {
+    const page = await openPage(context, server.url + path);
     await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
     return page;
   };
 
   test('is offered in every tab, and each of them takes it, one after the other', async () => {
     const pages = [await open(), await open()];
-    update();
+    update(folder);
     await pages[0]!.evaluate(async () => void (await (await navigator.serviceWorker.ready).update()));
     const button = (page: Page) => page.getByText('Reload for the new version');
     for (const page of pages) await button(page).waitFor();
@@ -70,7 +73,7 @@ describe.skipIf(findChromium() === undefined)('a newer build', () => {
 
   test('leaves the files of the older one to the tabs that still run it, and to nobody else', async () => {
     const [taking, staying] = [await open(), await open()];
-    update();
+    update(folder);
     await taking.evaluate(async () => void (await (await navigator.serviceWorker.ready).update()));
     await taking.getByText('Reload for the new version').click();
     await taking.waitForSelector('script[src*="newer"]', { state: 'attached' });
@@ -81,6 +84,31 @@ describe.skipIf(findChromium() === undefined)('a newer build', () => {
     expect(await load(taking)).toBe(200);
     await staying.close();
     await expect.poll(() => load(taking)).toBe(404);
-    expect(await taking.evaluate(async () => (await caches.keys()).filter((name) => name.startsWith('parley-')))).toEqual(['parley-newer']);
+    expect(await cachesOf(taking)).toEqual(['parley / newer']);
+  });
+
+  test('leaves pages below other paths of the origin what they keep, and deletes its own also by the names of before', async () => {
+    for (const name of ['a', 'b']) cpSync(buildPlayground('update'), join(folder, name), { recursive: true, filter: isLoose });
+    const [one, other] = [await open('a/'), await open('b/')];
+    const names = await cachesOf(one);
+    expect(names).toEqual([expect.stringMatching(/^parley \/a\/ \w+$/), expect.stringMatching(/^parley \/b\/ \w+$/)]);
+    // As versions before called them: one that both have filled, and one of each alone.
+    await one.evaluate(
+      async (pages) => {
+        for (const [name, paths] of Object.entries({ 'parley-0both': pages, 'parley-0a': [pages[0]!], 'parley-0b': [pages[1]!] }))
+          await (await caches.open(name)).addAll(paths.flatMap((path) => [path, `${path}manifest.webmanifest`]));
+      },
+      ['/a/', '/b/'],
+    );
+    update(join(folder, 'a'));
+    await one.evaluate(async () => void (await (await navigator.serviceWorker.ready).update()));
+    await one.getByText('Reload for the new version').click();
+    await one.waitForSelector('script[src*="newer"]', { state: 'attached' });
+    await expect.poll(() => cachesOf(one)).toEqual(['parley /a/ newer', names[1], 'parley-0b', 'parley-0both']);
+    const left = other.evaluate(async () => (await (await caches.open('parley-0both')).keys()).map(({ url }) => new URL(url).pathname));
+    expect(await left).toEqual(['/b/', '/b/manifest.webmanifest']);
+    await server.close();
+    await other.reload();
+    await other.waitForSelector('.rail .state');
   });
 });

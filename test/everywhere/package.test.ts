@@ -1,6 +1,7 @@
 /** The packages of npm, from what would be published: what is in them, the command, every example of the library, and the types. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   copyFileSync,
@@ -280,6 +281,20 @@ describe('examples of the library', () => {
       expect(await refusal('https://files.test/a.gguf')).toBe(
         'InternalServerError model_network chat 503 a.gguf could not be fetched: HTTP 500',
       );
+      // Folders of this site, and of others; the last does not let pages of other sites read what it has.
+      for (const [name, status] of [
+        ['gone', 404],
+        ['closed', 403],
+        ['broken', 500],
+      ] as const)
+        await page.route(`https://folders.test/${name}/**`, (route) => route.fulfill({ status, headers: cors }));
+      expect(await refusal('./none')).toMatch(/^NotFoundError model_missing chat 404 there is no model at http:.*\/none: /);
+      expect(await refusal('https://folders.test/gone/')).toMatch(/^NotFoundError model_missing chat 404 there is no model at /);
+      expect(await refusal('https://folders.test/closed')).toMatch(/^PermissionDeniedError model_denied chat 403 .*HTTP 403$/);
+      expect(await refusal('https://folders.test/broken')).toMatch(/^InternalServerError model_network chat 503 .*HTTP 500$/);
+      expect(await refusal(`${await serve(modules)}/parley-models/models/parley-chat`)).toMatch(
+        /^InternalServerError model_unreachable chat 503 .*\(CORS\)$/,
+      );
       await page.close();
     });
 
@@ -307,6 +322,37 @@ describe('examples of the library', () => {
       const [[qwen], [llama]] = [await answers("['qwen3']"), await answers("['llama']")];
       expect(qwen).not.toBe(llama);
       expect(await answers("['qwen3', 'llama']")).toEqual([qwen, llama]);
+      await page.close();
+    });
+
+    test('what is stored loads without a network, and what is pinned asks nobody', async () => {
+      const page = await browser.newPage();
+      const body = readFileSync(join(ROOT, 'test/fixtures/gguf/tiny/qwen3-Q8_0.gguf'));
+      const headers = { 'access-control-allow-origin': '*', 'access-control-expose-headers': '*', 'content-length': String(body.length) };
+      const asked: string[] = [];
+      let isOffline = false;
+      await page.route('https://files.test/**', (route) => {
+        asked.push(route.request().method());
+        return isOffline ? route.abort('internetdisconnected') : route.fulfill({ headers, body: asked.at(-1) === 'HEAD' ? '' : body });
+      });
+      await page.goto(`${await serve(installed.folder)}/blank.html`);
+      const load = (source: string): Promise<string> =>
+        page.evaluate(`import('./node_modules/parley/dist/browser/index.js').then(async ({ Parley }) => {
+          const lines = [];
+          const parley = await Parley.load({ chat: ${JSON.stringify(source)}, log: (line) => lines.push(line) });
+          await parley.close();
+          return parley.models[0].id + ' ' + lines.filter((line) => line.endsWith('what is stored is used')).length;
+        }).catch(({ code }) => code)`);
+      const pinned = `https://files.test/pinned.gguf#sha256=${createHash('sha256').update(body).digest('hex')}`;
+      expect(await load('https://files.test/m.gguf')).toBe('m 0');
+      expect(await load(pinned)).toBe('pinned 0');
+      isOffline = true;
+      asked.length = 0;
+      expect(await load('https://files.test/m.gguf')).toBe('m 1');
+      expect(asked).toEqual(['HEAD']);
+      expect(await load(pinned)).toBe('pinned 0');
+      expect(asked).toEqual(['HEAD']);
+      expect(await load('https://files.test/other.gguf')).toBe('model_unreachable');
       await page.close();
     });
 

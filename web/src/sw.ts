@@ -8,7 +8,10 @@ interface WorkerScope extends EventTarget {
   readonly registration: { readonly scope: string };
   readonly clients: {
     claim(): Promise<void>;
-    matchAll(options: { readonly type: 'window'; readonly includeUncontrolled: true }): Promise<readonly { readonly id: string }[]>;
+    matchAll(options: {
+      readonly type: 'window';
+      readonly includeUncontrolled: true;
+    }): Promise<readonly { readonly id: string; readonly url: string }[]>;
   };
   skipWaiting(): Promise<void>;
 }
@@ -23,7 +26,12 @@ interface RequestEvent extends LifecycleEvent {
 const scope = self as unknown as WorkerScope;
 // Filled in by the build: { version, files }.
 const SHELL = JSON.parse('__SHELL__') as { readonly version: string; readonly files: readonly string[] };
-const CACHE = `parley-${SHELL.version}`;
+const path = new URL(scope.registration.scope).pathname;
+/** Pages below other paths of this origin have caches of their own. A path has no space, so none begins with another's. */
+const OWN = `parley ${path} `;
+const CACHE = OWN + SHELL.version;
+/** What earlier versions called theirs, whatever the path. */
+const SHARED = /^parley-\w+$/;
 const urls = SHELL.files.map((file) => new URL(file, scope.registration.scope).href);
 const kept = new Set(urls);
 const page = new URL('./', scope.registration.scope).href;
@@ -44,15 +52,18 @@ const BEFORE = new URL('before', scope.registration.scope).href;
 let isLeft = true;
 
 async function activate(): Promise<void> {
-  const old = (await caches.keys()).filter((name) => name.startsWith('parley-') && name !== CACHE);
+  const old = (await caches.keys()).filter((name) => (name.startsWith(OWN) && name !== CACHE) || SHARED.test(name));
   const before: Before = { caches: old, tabs: await openTabs() };
   if (old.length > 0) await (await caches.open(CACHE)).put(BEFORE, new Response(JSON.stringify(before)));
   await scope.clients.claim();
   await forget();
 }
 
-const openTabs = async (): Promise<string[]> =>
-  (await scope.clients.matchAll({ type: 'window', includeUncontrolled: true })).map(({ id }) => id);
+async function openTabs(): Promise<string[]> {
+  // Of the whole origin.
+  const tabs = await scope.clients.matchAll({ type: 'window', includeUncontrolled: true });
+  return tabs.filter(({ url }) => url.startsWith(page)).map(({ id }) => id);
+}
 
 /** Deletes the files of earlier versions once no tab of them is left. */
 async function forget(): Promise<void> {
@@ -62,8 +73,21 @@ async function forget(): Promise<void> {
   const open = await openTabs();
   if (before?.tabs.some((id) => open.includes(id))) return;
   isLeft = false;
-  await Promise.all((before?.caches ?? []).map((name) => caches.delete(name)));
+  await Promise.all((before?.caches ?? []).map((name) => (SHARED.test(name) ? forgetShared(name) : caches.delete(name))));
   await cache.delete(BEFORE);
+}
+
+/** Deletes what this page has in a cache that pages below other paths may use too, and the cache with the last of them. */
+async function forgetShared(name: string): Promise<void> {
+  const cache = await caches.open(name);
+  const all = (await cache.keys()).map(({ url }) => url);
+  const pages = all.filter((url) => url.endsWith('/'));
+  // A page may lie below another: a file is of the nearest.
+  const pageOf = (url: string): string | undefined => pages.filter((other) => url.startsWith(other)).sort((a, b) => b.length - a.length)[0];
+  const own = all.filter((url) => pageOf(url) === page);
+  await Promise.all(own.map((url) => cache.delete(url, { ignoreVary: true })));
+  // An empty one is being filled by another page.
+  if (own.length > 0 && own.length === all.length) await caches.delete(name);
 }
 
 /**

@@ -1,9 +1,10 @@
 /** What a person writes where a model is expected, looked up: which files it has, how large they are, and whether it can be loaded here. Nothing of it is fetched but headers. */
 import type { ModelDescription } from '../../../engine/api.ts';
-import { SourceError, chooseModel, fileUrl, formatSource, parseSource, readRepository } from '../../../sources/index.ts';
-import type { Choice, HubSource, ModelFormat, UrlSource } from '../../../sources/index.ts';
+import { SourceError, chooseModel, fileNameOf, fileUrl, formatSource, parseSource, readRepository } from '../../../sources/index.ts';
+import type { Choice, HubSource, ModelFormat, SourceErrorKind, UrlSource } from '../../../sources/index.ts';
 import { TOKEN_WORDS, authorization } from './hub-authorization.ts';
 import type { HubAccess } from './hub-authorization.ts';
+import { refusalKind } from '../worker/fetched-file.ts';
 import type { PlacedModel } from '../worker/model-files.ts';
 import { aboutOf } from './manifest.ts';
 import type { ManifestFile, ModelManifest } from './manifest.ts';
@@ -38,6 +39,11 @@ export async function findModel(text: string, finder: Finder, signal: AbortSigna
   }
 }
 
+/** What a model is called that is found by a source. */
+export function foundId(source: HubSource | UrlSource): string {
+  return source.kind === 'hub' ? formatSource(source) : fileNameOf(source.url)!.replace(/\.gguf$/i, '');
+}
+
 async function findOnHub(source: HubSource, finder: Finder, signal: AbortSignal): Promise<ModelManifest> {
   const endpoint = finder.hub.replace(/\/+$/, '');
   const { access } = finder;
@@ -51,24 +57,24 @@ async function findOnHub(source: HubSource, finder: Finder, signal: AbortSignal)
     sha256: [],
     published: sha256 !== undefined ? { kind: 'sha256', hex: sha256 } : { kind: 'git', hex: git! },
   }));
-  return identify({ id: formatSource(source), source: 'hub', files: described, choice }, finder, signal);
+  return identify({ id: foundId(source), source: 'hub', files: described, choice }, finder, signal);
 }
 
 async function findAtAddress(source: UrlSource, finder: Finder, signal: AbortSignal): Promise<ModelManifest> {
   const { url, sha256 } = source;
-  const name = decodeURIComponent(new URL(url).pathname.split('/').at(-1)!);
-  const refuse = (kind: 'missing' | 'network' | 'unreachable', why: string): SourceError => new SourceError(kind, `${url}: ${why}`);
+  const name = fileNameOf(url)!;
+  const refuse = (kind: SourceErrorKind, why: string): SourceError => new SourceError(kind, `${url}: ${why}`);
   if (!/\.gguf$/i.test(name)) throw refuse('missing', 'an address is of one file, and only a GGUF file is a whole model');
   const answer = await fetchFor(signal, finder.access)(url, { method: 'HEAD' }).catch((error: unknown) => {
     if (signal.aborted) throw error;
     throw refuse('unreachable', 'it cannot be reached, or does not let pages of other sites read it (CORS)');
   });
-  if (!answer.ok) throw refuse('missing', `the server answered HTTP ${answer.status}`);
+  if (!answer.ok) throw refuse(refusalKind(answer.status), `the server answered HTTP ${answer.status}`);
   const size = Number(answer.headers.get('content-length') ?? NaN);
   if (!Number.isSafeInteger(size)) throw refuse('network', 'the server does not say how large the file is');
   const published = sha256 === undefined ? {} : { published: { kind: 'sha256', hex: sha256 } as const };
   const files: ManifestFile[] = [{ name, size, url, sha256: [], ...published }];
-  return identify({ id: name.replace(/\.gguf$/i, ''), source: 'address', files, choice: { format: 'gguf', main: name } }, finder, signal);
+  return identify({ id: foundId(source), source: 'address', files, choice: { format: 'gguf', main: name } }, finder, signal);
 }
 
 /** Stops with the signal, and says the token to whom it is for. */

@@ -8,6 +8,7 @@ import { SourceError } from '../../../sources/index.ts';
 import type { HubAccess } from '../models/hub-authorization.ts';
 import { ModelStore } from '../models/model-store.ts';
 import { StoreError } from '../models/store-error.ts';
+import { fetchedFile, fileOfFolder } from './fetched-file.ts';
 import { messagePort } from './message-port.ts';
 import { modelFiles, modelPath } from './model-files.ts';
 import type { PlacedFile } from './model-files.ts';
@@ -26,7 +27,7 @@ const openFile =
   (id: string) =>
   async ({ name, at }: PlacedFile): Promise<SlicedFile | undefined> => {
     if (at instanceof Blob) return at;
-    return asEngineError(at === 'store' ? store.open(id, name) : fetchFile(at.url));
+    return at === 'store' ? asEngineError(store.open(id, name)) : fetchedFile(at.url);
   };
 
 /** Opens a file whose header is wanted. */
@@ -73,8 +74,11 @@ async function openOwn(address: string): Promise<SlicedFile> {
 
 async function load({ config, model, vad, port }: LoadMessage): Promise<void> {
   const shaders = await bundledShaders();
+  const { base } = model;
   const { file, list } =
-    model.base === undefined ? modelFiles(model, openFile(model.storedAs ?? model.id)) : { file: fetchFile, list: undefined };
+    base === undefined
+      ? modelFiles(model, openFile(model.storedAs ?? model.id))
+      : { file: (path: string) => fileOfFolder(base, path), list: undefined };
   const openAny = async (path: string): Promise<SlicedFile | undefined> =>
     vad !== undefined && path.startsWith(VAD_FOLDER) ? (path.endsWith('.safetensors') ? openOwn(vad) : undefined) : file(path);
   const platform = createBrowserPlatform({ shaders, file: openAny, ...(list && { list }), log, grammarWorker });

@@ -27,7 +27,7 @@ export interface DescribeMessage {
   readonly access?: HubAccess | undefined;
 }
 
-/** From the worker. `started`: its script runs; `refused`: by the hub. After `described`, `refused`, `failed` or `lost` it does nothing more and may be ended. */
+/** From the worker. `started`: its script runs; `refused`: by where its files are. After `described`, `refused`, `failed` or `lost` it does nothing more and may be ended. */
 export type WorkerMessage =
   | { readonly type: 'started' }
   | { readonly type: 'log'; readonly line: string }
