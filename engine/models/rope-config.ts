@@ -75,7 +75,7 @@ export function readRope(
   else if (kind !== 'default') {
     throw new EngineError(
       'unsupported',
-      `config.json: rope type ${JSON.stringify(kind)}; known are default, linear, dynamic, llama3, yarn, longrope and proportional`,
+      `config.json: rope type ${describe(kind)}; known are default, linear, dynamic, llama3, yarn, longrope and proportional`,
     );
   }
   return { theta, headDim, scaling, ...(rotary !== headDim && { rotary }) };

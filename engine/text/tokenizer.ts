@@ -185,7 +185,18 @@ export async function readTokenizerFile(folder: ModelFolder): Promise<Json & { r
   if (!Array.isArray(added) || !added.every((token) => isObject(token) && isTokenId(token['id']) && typeof token['content'] === 'string')) {
     throw refuse(`added_tokens must be a list of { id, content } with ids below ${MAX_TOKEN_ID}`);
   }
+  for (const step of ['normalizer', 'pre_tokenizer', 'decoder'] as const) {
+    if (growthOf(json[step]) > MAX_GROWTH) throw refuse(`${step} makes texts more than ${MAX_GROWTH} times as long`);
+  }
   return { ...json, added_tokens: added as AddedToken[] };
+}
+
+/** How many times as long a text can become where each step puts something longer in the place of a character. */
+function growthOf(step: unknown): number {
+  if (!isObject(step)) return 1;
+  const steps = [step['normalizers'], step['pretokenizers'], step['decoders']].flatMap((list: unknown) => (Array.isArray(list) ? (list as unknown[]) : [])); // prettier-ignore
+  const lengths = [step['content'], step['replacement']].map((text) => (typeof text === 'string' ? text.length : 1));
+  return steps.reduce<number>((growth, each) => growth * growthOf(each), Math.max(1, ...lengths));
 }
 
 /** Of the tokens that text is made of; added ones stand for themselves. */
@@ -199,6 +210,9 @@ function largestId({ model }: Json): number {
 
 /** Tables by id are made: a wrong id must not take the memory for millions. The largest published vocabularies have 300,000. */
 const MAX_TOKEN_ID = 2 ** 21;
+
+/** Published tokenizers put a mark in the place of a space. Forty steps that each double a letter would fill any memory with a word. */
+const MAX_GROWTH = 256;
 
 /** Characters of a Unigram model's pieces: the library makes an object of each, of 200 bytes. The largest published ones have 2 million. */
 const MAX_PIECES = 2 ** 22;

@@ -1,7 +1,7 @@
 /** Model files in formats that are not read: which one it is, and what to do. The same words for a server's folder and a picked one in the page. */
 import { fp8Scheme } from './fp8-config.ts';
 import type { Fp8Scheme } from './fp8-config.ts';
-import { isObject } from './json.ts';
+import { describe, isObject } from './json.ts';
 import type { Json } from './json.ts';
 
 const SAFETENSORS = 'a folder with config.json, tokenizer.json and model.safetensors';
@@ -118,8 +118,7 @@ export function describeQuantization(config: Json): string | undefined {
   const method = isObject(settings) ? settings['quant_method'] : undefined;
   // Its blocks and scales are known by their names (weights/mxfp4-checkpoint.ts).
   if (method === 'mxfp4') return undefined;
-  const name =
-    QUANTIZED.get(method) ?? (config['quantization'] !== undefined && method === undefined ? 'MLX' : JSON.stringify(method ?? null));
+  const name = QUANTIZED.get(method) ?? (config['quantization'] !== undefined && method === undefined ? 'MLX' : describe(method ?? null));
   const why = fp8 === undefined ? 'which is not read' : `and ${fp8}`;
   return `the weights are quantised with ${name}, ${why}; take the model they were made from, in f32, f16 or bf16`;
 }

@@ -42,8 +42,13 @@ export function isObject(value: unknown): value is Json {
 export function describe(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (isObject(value)) return 'an object';
-  const text = JSON.stringify(value) ?? 'undefined';
+  const text = typeof value === 'string' ? quoted(value) : (JSON.stringify(value) ?? 'undefined');
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
+
+/** A text in quotes, on one line and without what a terminal would obey. */
+export function quoted(text: string): string {
+  return JSON.stringify(text).replace(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
 }
 
 const [QUOTE, COMMA, COLON, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x22, 0x2c, 0x3a, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d];

@@ -46,7 +46,7 @@ export function parseNpy(path: string, bytes: Uint8Array): ComputedTensor {
   const data = start + (major === 1 ? view.getUint16(8, true) : view.getUint32(8, true));
   if (data > bytes.length) refuse('is cut short');
   const header = new TextDecoder('latin1').decode(bytes.subarray(start, Math.min(data, start + 4096)));
-  const descr = /'descr':\s*'([^']{1,16})'/.exec(header)?.[1];
+  const descr = /'descr':\s*'([\x20-\x26\x28-\x7e]{1,16})'/.exec(header)?.[1];
   const type = TYPES.get(descr ?? '');
   if (!type) return refuse(`holds ${descr ?? 'no plain numbers'}, expected <f4, <f2 or <f8`);
   if (/'fortran_order':\s*True/.test(header)) refuse('lies column by column; save it with numpy.ascontiguousarray');

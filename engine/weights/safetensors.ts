@@ -156,6 +156,7 @@ async function readHeader(path: string, source: ByteSource, entries: Map<string,
   for (const [name, value] of Object.entries(header)) {
     if (name === '__metadata__') continue;
     if (name.length > MAX_NAME) broken(`a tensor's name has ${name.length} characters`);
+    if (/\p{Cc}/u.test(name)) broken(`the name of a tensor is no text: ${describe(name)}`);
     const entry = parseEntry(value, data);
     if (typeof entry === 'string') broken(`tensor ${name} ${entry}`);
     if (entries.has(name)) broken(`tensor ${name} is in two shards`);

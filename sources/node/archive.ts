@@ -24,13 +24,23 @@ const MAX_MEMBERS = 100_000;
 export async function listArchive(archive: string): Promise<Member[]> {
   const members: Member[] = [];
   const limit = (await stat(archive)).size * MAX_GROWTH + 2 ** 20;
+  let bytes = 0;
   await eachMember(archive, async (member) => {
     members.push(member);
+    bytes += member.size;
     if (members.length > MAX_MEMBERS) throw refused(archive, `has more than ${MAX_MEMBERS} files`);
-    if (members.reduce((sum, { size }) => sum + size, 0) > limit)
-      throw refused(archive, `would grow to more than ${MAX_GROWTH} times its size`);
+    if (bytes > limit) throw refused(archive, `would grow to more than ${MAX_GROWTH} times its size`);
   });
+  const names = new Set(members.map(({ path }) => path));
+  const within = members.find(({ path }) => foldersOf(path).some((folder) => names.has(folder)));
+  if (within) throw refused(archive, `holds ${quoteName(within.path)} and a file in the place of its folder`);
   return members;
+}
+
+/** The folders that a path lies in. */
+function foldersOf(path: string): string[] {
+  const parts = path.split('/');
+  return parts.slice(1).map((_, count) => parts.slice(0, count + 1).join('/'));
 }
 
 /** Writes members below a folder, by their paths. */

@@ -84,3 +84,18 @@ test.each(KINDS)(
   },
   60_000,
 );
+
+test.each([
+  ['normalizer', 'normalizers', { type: 'Replace', pattern: { String: 'I' }, content: 'II' }],
+  ['pre_tokenizer', 'pretokenizers', { type: 'Metaspace', replacement: '  ' }],
+  ['decoder', 'decoders', { type: 'Replace', pattern: { String: 'I' }, content: 'II' }],
+])('a %s that doubles what it is given over and over is refused', async (field, list, step) => {
+  const path = mkdtempSync(join(tmpdir(), 'parley-'));
+  onTestFinished(() => rmSync(path, { recursive: true }));
+  const json = JSON.parse(readFileSync(join(ROOT, 'models/parley-chat/tokenizer.json'), 'utf8')) as object;
+  writeFileSync(join(path, 'config.json'), '{}');
+  writeFileSync(join(path, 'tokenizer.json'), JSON.stringify({ ...json, [field]: { type: 'Sequence', [list]: Array(40).fill(step) } }));
+  const loading = Tokenizer.load(await openModelFolder(platform, path));
+  const message = `${join(path, 'tokenizer.json')}: ${field} makes texts more than 256 times as long`;
+  await expect(loading).rejects.toMatchObject({ code: 'invalid_model', message });
+});

@@ -6,8 +6,8 @@ import { describeModel } from '../../engine/tasks/describe-model.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
 import type { ModelFolder } from '../../engine/weights/model-folder.ts';
 import { ggufFile } from '../support/gguf-file.ts';
-import type { GgufContent, StoredTensor } from '../support/gguf-file.ts';
-import { counting, refusal, text, tiny, u32, withMetadata } from '../support/tiny-gguf.ts';
+import type { GgufContent, Stored, StoredTensor } from '../support/gguf-file.ts';
+import { counting, f32, refusal, text, tiny, u32, withMetadata } from '../support/tiny-gguf.ts';
 
 describe('what is refused, by name', () => {
   const bytes = (change: (file: Uint8Array, view: DataView) => void): Uint8Array => {
@@ -87,8 +87,42 @@ describe('what is refused, by name', () => {
   test.each([
     ['llama.attention.head_count_kv', u32(0), 'llama.attention.head_count_kv is 0, expected a positive integer'],
     ['llama.block_count', u32(5000), 'llama.block_count is 5000, expected at most 1024'],
+    ['llama.block_count', f32(1.5), 'llama.block_count is 1.5, expected a positive integer'],
+    ['llama.nextn_predict_layers', u32(1), 'llama.nextn_predict_layers is 1, expected less than the 1 of llama.block_count'],
   ])('%s that no model has: the file and its key, not config.json', async (key, value, message) => {
     const describeFile = ({ path }: ModelFolder) => describeModel(createNodePlatform(), { path }, resolveConfig({}));
     expect(await refusal(withMetadata({ [key]: value }), describeFile)).toContain(`FILE: ${message}`);
+  });
+
+  /** A file of an architecture with as many layers. */
+  const layered = (architecture: string, layers: Stored, more: Record<string, Stored> = {}): GgufContent => {
+    const { metadata, tensors } = withMetadata({ 'llama.block_count': layers });
+    const own = Object.entries({ ...metadata, 'general.architecture': text(architecture) }).map(
+      ([key, value]) => [key.replace(/^llama\b/, architecture), value] as const,
+    );
+    return { metadata: { ...Object.fromEntries(own), ...more }, tensors };
+  };
+  const slides: Stored = { type: 'bools', value: [true] };
+
+  test.each([
+    ['gemma3', u32(2 ** 32 - 1), {}, 'is 4294967295, expected at most 1024'],
+    ['gemma3', f32(1.5), {}, 'is 1.5, expected a positive integer'],
+    ['gemma4', { type: 'i32', value: 2 ** 32 - 1 }, { 'gemma4.attention.sliding_window_pattern': slides }, 'is -1, expected a positive integer'],
+    ['llama', u32(2 ** 32 - 1), { 'llama.attention.sliding_window': u32(4), 'llama.attention.sliding_window_pattern': u32(2) }, 'is 4294967295, expected at most 1024'],
+  ] as const)('%s with settings of layers that no model has (%o)', async (architecture, layers, more, message) => {
+    expect(await refusal(layered(architecture, layers, more))).toBe(`FILE: ${architecture}.block_count ${message}`);
+  }); // prettier-ignore
+
+  test('values are shown in a few words, and names on one line', async () => {
+    const many: Stored = { type: 'f32s', value: Array.from({ length: 5000 }, () => 1) };
+    expect(await refusal(withMetadata({ 'llama.expert_count': many }))).toBe('FILE: llama.expert_count is a list of 5000, which is not supported'); // prettier-ignore
+    const colour = text('a\n\x1b[31mb\x9b');
+    expect(await refusal(withMetadata({ 'llama.expert_count': colour }))).toContain(
+      'llama.expert_count is "a\\n\\u001b[31mb\\u009b", which',
+    );
+    expect(await refusal(withMetadata({ 'general.alignment': many }))).toContain('general.alignment is a list of 5000, expected');
+    const { metadata, tensors } = tiny();
+    const named = { metadata, tensors: { ...tensors, 'a\nb': counting(16) } };
+    expect(await refusal(named)).toContain('the name of a tensor is no text: "a\\nb"');
   });
 });

@@ -8,6 +8,7 @@ import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { readPickle } from '../../engine/weights/pytorch/pickle.ts';
+import { zipOf } from '../support/archives.ts';
 import { kokoroFormat } from '../support/kokoro-formats.ts';
 
 const platform = createNodePlatform();
@@ -86,9 +87,21 @@ test.each([
   ['OrderedDict of what it is not', `\x80\x02${GLOBAL('collections', 'OrderedDict')}${text('a')}\x85R.`, /calls collections\.OrderedDict with arguments that make no tensor/],
   ['a storage of a type it is not', `\x80\x02(${text('storage')}${text('os')}${text('0')}${text('cpu')}K\x01tQ.`, /refers to something outside that is no storage/],
   ['nothing', '', /is cut short/],
+  ['a name on two lines', `\x80\x02${text('a\nb')}.`, /the text at byte 7 is no name: "a\\nb"/],
+  ['a million dictionaries', `\x80\x02${'}'.repeat(2 ** 20)}.`, /more than 262144 opcodes; no more are read/],
 ] as const)('a pickle of %s is refused by name, and nothing is run', (_, pickle, message) => {
   expect(() => readPickle('x.pth', Uint8Array.from(pickle, (c) => c.charCodeAt(0)))).toThrow(message);
 }); // prettier-ignore
+
+test('a dictionary that holds itself in each of its entries is refused, not walked through', async () => {
+  const path = folderOf('pth');
+  const entries = Array.from({ length: 1000 }, (_, i) => `${text(String(i))}h\0`);
+  const pickle = Buffer.from(`\x80\x02}q\0(${entries.join('')}u.`, 'latin1');
+  writeFileSync(join(path, 'kokoro-v1_0.pth'), zipOf([{ path: 'k/data.pkl', content: pickle }]));
+  const folder = await openModelFolder(platform, path);
+  const message = expect.stringMatching(/kokoro-v1_0\.pth has dictionaries of more than 16384 entries; no more are read/);
+  await expect(folder.weights()).rejects.toMatchObject({ code: 'invalid_model', message });
+});
 
 test.each([
   ['onnx', 'kokoro.onnx', (b: Buffer) => b.subarray(0, b.length >> 1), /kokoro\.onnx is cut short or damaged/],

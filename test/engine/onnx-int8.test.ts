@@ -162,3 +162,20 @@ test('a table whose rows are dequantised behind the look-up may have a scale a c
   );
   expect(await checkpoint.read(checkpoint.names()[0]!)).toEqual(scaled(q, scale, [0, 0, 0, 0], 1));
 });
+
+test.each([
+  ['itself', [['w', 'w']]],
+  ['one that is made of it', [['v', 'w'], ['w', 'v']]],
+] as const)('a weight behind a cast of %s is none', async (_, casts) => {
+  const nodes = casts.map(([from, to], i) => ({ name: `/encoder/Cast_${i}`, op: 'Cast', inputs: [from], outputs: [to] }));
+  const checkpoint = await open([...nodes, { name: '/encoder/a/MatMul', op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }], []);
+  expect(checkpoint.names()).toEqual([]);
+}); // prettier-ignore
+
+test('names on several lines are refused', async () => {
+  const weight: WrittenTensor = { name: 'a\nb', type: 1, shape: [1], data: scales(1) };
+  await expect(open([], [weight])).rejects.toMatchObject({
+    code: 'invalid_model',
+    message: expect.stringContaining('is no text: "a\\nb"'),
+  });
+});

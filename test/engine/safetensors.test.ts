@@ -83,6 +83,11 @@ test.each([
   ['an entry that is null', fileBytes({ a: null }), /tensor a is null, expected an object/],
   ['a shape that is none', fileBytes({ a: entry('F32', [-4], [0, 16]), b }), /tensor a has shape a list of 1/],
   ['a size that is no integer', fileBytes({ a: entry('F32', [1e300], [0, 16]), b }), /tensor a has shape/],
+  [
+    'a name on two lines',
+    fileBytes({ 'a\n\x1b[31m': entry('F32', [4], [0, 16]), b }),
+    /the name of a tensor is no text: "a\\n\\u001b\[31m"/,
+  ],
   ['offsets that are none', fileBytes({ a: entry('F32', [4], '0-16'), b }), /tensor a has data_offsets "0-16"/],
   ['negative offsets', fileBytes({ a: entry('F32', [4], [-16, 0]), b }), /tensor a has data_offsets/],
   ['offsets beside the shape', fileBytes({ a: entry('F32', [4], [0, 12]), b }), /lies at 0..12, expected 16 bytes/],

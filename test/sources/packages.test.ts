@@ -205,6 +205,15 @@ describe.skipIf(process.platform === 'win32')('packages', () => {
     );
     writeFileSync(join(registry, 'y-1.0.0.tgz'), tgzOf([{ path: 'package/../../m.gguf', content: A }]));
     expect((await failure(pull('npm:y@1.0.0/m.gguf'))).message).toMatch(/leads out of its folder; refused$/);
+    const inFile = ['d/m.gguf', 'd/m.gguf/a/b'];
+    wheel('x-1', inFile.map((path) => ({ path, content: A }))); // prettier-ignore
+    writeFileSync(join(registry, 'y-1.0.0.tgz'), tgzOf(inFile.map((path) => ({ path: `package/${path}`, content: A }))));
+    for (const [source, archive] of [
+      ['pypi:x@1/d/', 'x-1.whl'],
+      ['npm:y@1.0.0/d/', 'y-1.0.0.tgz'],
+    ] as const)
+      // prettier-ignore
+      expect((await failure(pull(source))).message).toBe(`${archive} holds "d/m.gguf/a/b" and a file in the place of its folder; refused`);
     writeFileSync(join(registry, 'y-1.0.0.tgz'), tgzOf([{ path: 'package/m.gguf', content: Buffer.alloc(30 * 2 ** 20) }]));
     expect((await failure(pull('npm:y@1.0.0/m.gguf'))).message).toMatch(/would grow to more than 200 times its size|ratio/);
     for (const text of ['', 'PK', 'no archive at all']) {

@@ -88,7 +88,8 @@ export function parseKokoroConfig(json: unknown): KokoroConfig {
   const vocab = new Map(Object.entries(object(root, 'vocab')).map(([symbol, id]) => [symbol, id as number]));
   const symbols = size(root, 'n_token');
   for (const [symbol, id] of vocab) {
-    if (!Number.isInteger(id) || id < 0 || id >= symbols) throw invalid(`vocab gives '${symbol}' the id ${id}; n_token is ${symbols}`);
+    if (!Number.isInteger(id) || id < 0 || id >= symbols)
+      throw invalid(`vocab gives ${describe(symbol)} the id ${describe(id)}; n_token is ${symbols}`);
   }
   const hidden = size(bert, 'hidden_size', { step: 4 });
   const heads = size(bert, 'num_attention_heads');

@@ -256,8 +256,17 @@ export function architectureOf(metadata: Metadata): Architecture & { readonly na
   return metadata.refuse(`its architecture is ${JSON.stringify(name)}; GGUF files of ${[...ARCHITECTURES.keys()].join(', ')} are read`);
 }
 
-/** Layers of the model; those behind them are of a head that guesses tokens. */
+/** More than any model has; a file that says so is damaged. */
+const MOST_LAYERS = 1024;
+
+/** Layers of the model; those behind them are of a head that guesses tokens. Lists of settings are made as long, so that they are few and whole. */
 export function layersOf(metadata: Metadata, architecture: string): number | undefined {
-  const all = metadata.everyLayer(`${architecture}.${KEYS.num_hidden_layers}`);
-  return all === undefined ? undefined : all - (metadata.number(`${architecture}.nextn_predict_layers`) ?? 0);
+  const [key, headKey] = [`${architecture}.${KEYS.num_hidden_layers}`, `${architecture}.nextn_predict_layers`];
+  const all = metadata.everyLayer(key);
+  if (all === undefined) return undefined;
+  if (!Number.isInteger(all) || all < 1) metadata.refuse(`${key} is ${all}, expected a positive integer`);
+  if (all > MOST_LAYERS) metadata.refuse(`${key} is ${all}, expected at most ${MOST_LAYERS}`);
+  const ofHead = metadata.number(headKey) ?? 0;
+  if (!Number.isInteger(ofHead) || ofHead < 0 || ofHead >= all) metadata.refuse(`${headKey} is ${ofHead}, expected less than the ${all} of ${key}`); // prettier-ignore
+  return all - ofHead;
 }

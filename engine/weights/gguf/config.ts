@@ -1,6 +1,7 @@
 /** A GGUF file's settings as Hugging Face's config.json. */
 import type { Json } from '../../util/json.ts';
 import { architectureOf, layersOf } from './architecture.ts';
+import { describeValue } from './header.ts';
 import type { Metadata } from './metadata.ts';
 import type { PartTensor } from './parts.ts';
 import { ropeOf } from './rope.ts';
@@ -28,7 +29,7 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
   const key = (rest: string): string => `${name}.${rest}`;
   for (const [rest, neutral] of NEUTRAL) {
     const value = metadata.get(key(rest)) ?? neutral;
-    if (value !== neutral && !reads.includes(rest)) metadata.refuse(`${key(rest)} is ${String(value)}, which is not supported`);
+    if (value !== neutral && !reads.includes(rest)) metadata.refuse(`${key(rest)} is ${describeValue(value)}, which is not supported`);
   }
   const every = (rest: string): number | undefined => (byLayer ? undefined : metadata.everyLayer(key(rest)));
   const size = (rest: string): number => metadata.everyLayer(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);

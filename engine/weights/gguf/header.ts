@@ -5,6 +5,7 @@
  */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
+import { quoted } from '../../util/json.ts';
 import { alignUp, product } from '../../util/math.ts';
 import type { TensorInfo } from '../checkpoint.ts';
 import { STORAGE_TYPES, OTHER_TYPES } from './storage-types.ts';
@@ -90,7 +91,7 @@ function parseHeader(bytes: Uint8Array, fileSize: number): GgufHeader {
   }
   const alignment = metadata.get('general.alignment') ?? 32;
   if (typeof alignment !== 'number' || alignment < 1 || alignment > HEADER_LIMITS.alignment || !Number.isInteger(Math.log2(alignment))) {
-    refuse(`general.alignment is ${String(alignment)}, expected a power of two up to ${HEADER_LIMITS.alignment}`);
+    refuse(`general.alignment is ${describeValue(alignment)}, expected a power of two up to ${HEADER_LIMITS.alignment}`);
   }
   const found = Array.from({ length: tensorCount }, () => readTensor(reader));
   const data = alignUp(reader.at, alignment);
@@ -149,9 +150,15 @@ function checkCover(tensors: readonly GgufTensor[], data: number, alignment: num
   if (fileSize > at) refuse(`its tensors end at byte ${end} of ${fileSize}`);
 }
 
-/** A name in a message. */
+/** A value in a message. */
+export function describeValue(value: GgufValue): string {
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  return typeof value === 'string' ? quote(value) : String(value);
+}
+
+/** A text in a message. */
 function quote(name: string): string {
-  return JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);
+  return quoted(name.length > 80 ? `${name.slice(0, 80)}…` : name);
 }
 
 type NumberType = 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'f32' | 'u64' | 'i64' | 'f64';
@@ -218,6 +225,7 @@ class Reader {
   /** Of a key or tensor: short, because messages show it. */
   name(what: string): string {
     const name = this.string();
+    if (/\p{Cc}/u.test(name)) refuse(`the name of ${what} is no text: ${quote(name)}`);
     return name.length > 0 && name.length <= HEADER_LIMITS.key ? name : refuse(`the name of ${what} has ${name.length} characters`);
   }
 

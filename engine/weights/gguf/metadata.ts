@@ -1,5 +1,6 @@
 /** A GGUF file's metadata by key, each value of the kind that is asked for. */
 import { EngineError } from '../../errors.ts';
+import { describeValue } from './header.ts';
 import type { GgufHeader, GgufValue } from './header.ts';
 
 /** Typed look-ups; each throws EngineError('invalid_model') that names the file, the key and what was found. */
@@ -73,10 +74,4 @@ export class Metadata {
 
 function isList(value: GgufValue, type: 'string' | 'number'): boolean {
   return Array.isArray(value) && value.every((element) => typeof element === type);
-}
-
-function describeValue(value: GgufValue): string {
-  if (Array.isArray(value)) return `a list of ${value.length}`;
-  if (typeof value !== 'string') return String(value);
-  return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
 }

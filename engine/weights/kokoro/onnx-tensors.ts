@@ -36,6 +36,8 @@ interface Columns {
 
 type Int8Rows = Required<Pick<ComputedTensor, 'blocks' | 'readBlocks'>>;
 
+/** Exports cast a weight once, or there and back. In a damaged file a cast may be made of itself. */
+const MAX_CASTS = 4;
 /** Zero points are one, or one a column. */
 const MAX_ZEROS = 1 << 14;
 
@@ -150,12 +152,12 @@ class WeightFinder {
     }
   }
 
-  /** A weight in floating point, or dequantised before it is read. */
-  weight(name: string | undefined): ComputedTensor | undefined {
+  /** A weight in floating point, or dequantised before it is read; `casts` are those behind it. */
+  weight(name: string | undefined, casts = 0): ComputedTensor | undefined {
     const tensor = this.#constant(name);
     if (tensor) return isFloat(tensor) ? this.#stored(tensor) : undefined;
     const maker = this.#maker.get(name ?? '');
-    if (maker?.op === 'Cast') return this.weight(maker.inputs[0]);
+    if (maker?.op === 'Cast') return casts < MAX_CASTS ? this.weight(maker.inputs[0], casts + 1) : undefined;
     const [values, scale, zero] = (maker?.op === 'DequantizeLinear' ? maker.inputs : []).map((input) => this.#constant(input));
     if (!maker || !values || !scale || !isQuantized(values)) return undefined;
     return this.#scaled({ values, scale, zero }, maker.axis < 0 ? maker.axis + values.shape.length : maker.axis);

@@ -8,12 +8,14 @@ import { isFloat, openTorchFile } from '../pytorch/torch-file.ts';
 
 /** Dictionaries within dictionaries: the parts, and their tensors. */
 const MAX_DEPTH = 3;
+/** Entries of all dictionaries, of which published weights have 700. One that is in many others, or in itself, is walked through in each. */
+const MAX_ENTRIES = 1 << 14;
 
 /** The tensors by the names that the model's code gives them; ids of positions, which are counted here, are left out. */
 export async function kokoroTorchTensors(path: string, source: ByteSource): Promise<ReadonlyMap<string, ComputedTensor>> {
   const file = await openTorchFile(path, source);
   const tensors = new Map<string, ComputedTensor>();
-  for (const [name, described] of flatten(path, file.root, '', 0)) {
+  for (const [name, described] of tensorsIn(path, file.root)) {
     if (isFloat(described)) tensors.set(name, await file.tensor(name, described));
   }
   return tensors;
@@ -26,14 +28,21 @@ export async function voiceTensor(path: string, source: ByteSource): Promise<Com
   throw new EngineError('invalid_model', `${path} holds no tensor, which a voice is`);
 }
 
-function* flatten(path: string, value: Pickled, prefix: string, depth: number): Generator<readonly [string, PickledTensor]> {
-  if (value instanceof PickledTensor) yield [prefix, value];
-  else if (value instanceof Map && depth < MAX_DEPTH) {
+/** The tensors of dictionaries within dictionaries, with their names. */
+function tensorsIn(path: string, root: Pickled): (readonly [string, PickledTensor])[] {
+  const found: (readonly [string, PickledTensor])[] = [];
+  let entries = 0;
+  const walk = (value: Pickled, prefix: string, depth: number): void => {
+    if (++entries > MAX_ENTRIES) throw new EngineError('invalid_model', `${path} has dictionaries of more than ${MAX_ENTRIES} entries; no more are read`); // prettier-ignore
+    if (value instanceof PickledTensor) found.push([prefix, value]);
+    if (!(value instanceof Map) || depth >= MAX_DEPTH) return;
     for (const [key, inner] of value) {
       if (typeof key !== 'string') throw new EngineError('invalid_model', `${path} holds a tensor without a name`);
-      yield* flatten(path, inner, prefix === '' ? key : `${prefix}.${plainName(key)}`, depth + 1);
+      walk(inner, prefix === '' ? key : `${prefix}.${plainName(key)}`, depth + 1);
     }
-  }
+  };
+  walk(root, '', 0);
+  return found;
 }
 
 /** Trained in DataParallel, whose prefix stayed; torch 2 calls the two halves of a weight norm otherwise. */

@@ -4,6 +4,7 @@
  */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
+import { describe } from '../../util/json.ts';
 import { ByteCursor, ReadAhead } from '../byte-cursor.ts';
 
 /** A field's number, and its value or the place of its bytes. */
@@ -57,7 +58,9 @@ export class ProtobufFile {
   }
 
   async text(field: Field): Promise<string> {
-    return new TextDecoder().decode(await this.bytes(field, MAX_TEXT));
+    const text = new TextDecoder().decode(await this.bytes(field, MAX_TEXT));
+    if (/\p{Cc}/u.test(text)) throw this.broken(`the name at byte ${field.from} is no text: ${describe(text)}`);
+    return text;
   }
 
   /** The integers packed into a field, or its only one; of negative ones, which take ten bytes, the lower 32 bits. */

@@ -3,6 +3,7 @@
  * `FUNCTIONS` have a meaning, which is a description of a tensor, and every other name is refused. Opcodes: Lib/pickletools.py of CPython.
  */
 import { EngineError } from '../../errors.ts';
+import { describe } from '../../util/json.ts';
 
 /** A tensor as torch pickles it. */
 export class PickledTensor {
@@ -62,6 +63,8 @@ const FUNCTIONS: ReadonlyMap<string, (args: PickledList) => Pickled | undefined>
 
 /** Larger ones describe no checkpoint: 550 tensors take 60 kB. */
 export const MAX_PICKLE_BYTES = 4 * 2 ** 20;
+/** Each may make a dictionary, which takes two hundred bytes. Kokoro's pickle has 15,000 opcodes. */
+const MAX_STEPS = 2 ** 18;
 const MAX_RANK = 8;
 
 /** The value that a pickle describes; throws EngineError('invalid_model') that names the file and what in it is not allowed. */
@@ -89,7 +92,8 @@ class Unpickler {
   }
 
   run(): Pickled {
-    for (;;) {
+    for (let steps = 0; ; steps++) {
+      if (steps === MAX_STEPS) this.refuse(`it has more than ${MAX_STEPS} opcodes; no more are read`);
       const opcode = this.number('getUint8', 1);
       if (opcode === STOP) return this.pop();
       const step = OPCODES.get(opcode);
@@ -112,7 +116,8 @@ class Unpickler {
 
   text(length: number): string {
     const at = this.#advance(length);
-    return new TextDecoder().decode(this.#bytes.subarray(at, at + length));
+    const text = new TextDecoder().decode(this.#bytes.subarray(at, at + length));
+    return /\p{Cc}/u.test(text) ? this.refuse(`the text at byte ${at} is no name: ${describe(text)}`) : text;
   }
 
   line(): string {
