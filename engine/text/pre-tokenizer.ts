@@ -1,24 +1,32 @@
 /** How tokenizer.json cuts texts, in terms that the tokenizer library reads as the checkpoints' own tokenizers do. */
+import { MetaspacePreTokenizer, SequencePreTokenizer, SplitPreTokenizer } from '@huggingface/tokenizers';
+import type { PreTokenizer } from '@huggingface/tokenizers';
 import { isObject } from '../util/json.ts';
 
 /** What GPT-2's ByteLevel cuts by. */
 const WORDS = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 const PUNCTUATION = String.raw`[\p{P}!-/:-@\[-${'`'}{-~]`;
+const SPACE = String.raw`\p{White_Space}`;
+/** Of words, in the tokenizers' own expressions. */
+const LETTER = String.raw`\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d`;
+const MAX_LENGTH = 1000;
 
 /**
- * The library's Digits know those of ASCII alone (" ½", "٣٤"), white space in its ByteLevel is JavaScript's (with U+FEFF, without U+0085), and its Punctuation
- * leaves runs together. Patterns it reads as they are meant.
+ * The library's Digits know those of ASCII alone (" ½", "٣٤"), and so do its words of Whitespace. White space is JavaScript's (with U+FEFF, without U+0085),
+ * its Punctuation leaves runs together, its Metaspace never cuts, and its FixedLength cuts within characters. Patterns it reads as they are meant.
  */
 export function asPatterns(pre: unknown): unknown {
   if (!isObject(pre)) return pre;
-  const { type, pattern, pretokenizers, individual_digits, behavior = 'Isolated', use_regex, add_prefix_space } = pre;
+  const { type, pattern, pretokenizers, individual_digits, behavior = 'Isolated', length } = pre;
   if (type === 'Sequence' && Array.isArray(pretokenizers)) return { ...pre, pretokenizers: pretokenizers.map(asPatterns) };
   if (type === 'Digits') return split(individual_digits === true ? String.raw`\p{N}` : String.raw`\p{N}+`);
-  if (type === 'Punctuation' && behavior === 'Isolated') return split(PUNCTUATION);
-  // The space in front comes before the cuts.
-  if (type === 'ByteLevel' && use_regex !== false && add_prefix_space !== true) {
-    return { type: 'Sequence', pretokenizers: [split(WORDS), { ...pre, use_regex: false }] };
-  }
+  if (type === 'Punctuation') return split(PUNCTUATION, behavior);
+  if (type === 'WhitespaceSplit') return split(`${SPACE}+`, 'Removed');
+  if (type === 'Whitespace') return split(`[^${LETTER}${SPACE}]+|[${LETTER}]+`, 'Removed', true);
+  if (type === 'BertPreTokenizer') return sequence(split(`${SPACE}+`, 'Removed'), split(PUNCTUATION));
+  if (type === 'FixedLength' && Number.isInteger(length) && (length as number) > 0 && (length as number) <= MAX_LENGTH) return split(String.raw`[\s\S]{1,${length}}`); // prettier-ignore
+  if (type === 'ByteLevel') return byteLevel(pre);
+  if (type === 'Metaspace') return metaspace(pre);
   // In a run of white space that something follows, this looks to the end of the run from every place in it (DeepSeek LLM): minutes for a megabyte.
   if (type === 'Split' && isObject(pattern) && pattern['Regex'] === String.raw`\s+$`) {
     return { ...pre, pattern: { Regex: String.raw`(?<!\s)\s+$` } };
@@ -26,6 +34,80 @@ export function asPatterns(pre: unknown): unknown {
   return pre;
 }
 
-function split(pattern: string): unknown {
-  return { type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false };
+function byteLevel(pre: Readonly<Record<string, unknown>>): unknown {
+  if (pre['use_regex'] === false) return pre;
+  const bytes = { ...pre, add_prefix_space: false, use_regex: false };
+  // The space in front comes before the cuts.
+  const space = { type: 'Metaspace', replacement: ' ', prepend_scheme: 'always' };
+  return pre['add_prefix_space'] === true ? sequence(space, split(WORDS), bytes) : sequence(split(WORDS), bytes);
+}
+
+function metaspace(pre: Readonly<Record<string, unknown>>): unknown {
+  // Files of before `prepend_scheme` say it with this.
+  const scheme = pre['prepend_scheme'] ?? (pre['add_prefix_space'] === false ? 'never' : 'always');
+  const mark = { ...pre, prepend_scheme: scheme };
+  if (pre['split'] === false) return mark;
+  const cut = { type: 'Split', pattern: { String: pre['replacement'] ?? '\u2581' }, behavior: 'MergedWithNext', invert: false };
+  return sequence(mark, cut);
+}
+
+function sequence(...pretokenizers: readonly unknown[]): unknown {
+  return { type: 'Sequence', pretokenizers };
+}
+
+function split(pattern: string, behavior: unknown = 'Isolated', invert = false): unknown {
+  return { type: 'Split', pattern: { Regex: pattern }, behavior, invert };
+}
+
+/** What the library keeps of a Split. */
+interface SplitParts {
+  readonly pattern: RegExp | null;
+  readonly config: { readonly behavior?: unknown; readonly invert?: unknown };
+}
+
+/** Has the library cut as tokenizer.json says: it knows two of the five behaviours, and marks every piece as if it were a text's first. */
+export function mendCuts(pre: PreTokenizer | null): void {
+  if (pre instanceof SequencePreTokenizer) {
+    for (const one of (pre as unknown as { readonly tokenizers: readonly (PreTokenizer | null)[] }).tokenizers) mendCuts(one);
+  } else if (pre instanceof SplitPreTokenizer) {
+    const { pattern, config } = pre as unknown as SplitParts;
+    const behavior = typeof config.behavior === 'string' ? config.behavior.toLowerCase() : '';
+    const isPlain = behavior === 'isolated' && config.invert !== true;
+    if (pattern && !isPlain) pre.pre_tokenize_text = (text) => piecesOf(text, pattern, behavior, config.invert === true);
+  }
+  if (pre instanceof MetaspacePreTokenizer || pre instanceof SequencePreTokenizer) {
+    pre.pre_tokenize = (text, options) =>
+      [text].flat().flatMap((piece, i) => pre.pre_tokenize_text(piece, i === 0 ? options : { ...options, section_index: 1 }));
+  }
+}
+
+/** A text between matches of a pattern, and the matches, put together as `behavior` says. */
+function piecesOf(text: string, pattern: RegExp, behavior: string, invert: boolean): string[] {
+  const pieces: string[] = [];
+  let wasMatch = false;
+  // A match that waits for what follows it.
+  let waiting = '';
+  const take = (piece: string, isMatch: boolean): void => {
+    if (behavior === 'mergedwithnext') {
+      if (isMatch) {
+        if (wasMatch) pieces.push(waiting);
+        waiting = piece;
+      } else {
+        pieces.push(waiting + piece);
+        waiting = '';
+      }
+    } else if ((behavior === 'mergedwithprevious' && isMatch && !wasMatch) || (behavior === 'contiguous' && isMatch === wasMatch)) {
+      pieces.push((pieces.pop() ?? '') + piece);
+    } else if (behavior !== 'removed' || !isMatch) pieces.push(piece);
+    wasMatch = isMatch;
+  };
+  let end = 0;
+  for (const match of text.matchAll(pattern)) {
+    if (end < match.index) take(text.slice(end, match.index), invert);
+    take(match[0], !invert);
+    end = match.index + match[0].length;
+  }
+  if (end < text.length) take(text.slice(end), invert);
+  pieces.push(waiting);
+  return pieces.filter((piece) => piece !== '');
 }

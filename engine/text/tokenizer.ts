@@ -1,9 +1,10 @@
-import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
+import type { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { EngineError } from '../errors.ts';
 import { describe, isObject } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
-import { asPatterns } from './pre-tokenizer.ts';
+import type { AddedToken } from './added-tokens.ts';
+import { mendedTokenizer } from './mended-tokenizer.ts';
 
 /** What of tokens is text. */
 interface DecodeOptions {
@@ -56,10 +57,7 @@ export class Tokenizer {
     const largest = largestId(json);
     if (largest >= size) throw new EngineError('invalid_model', `${path} has a token with id ${largest}, but the model has ${size} tokens; they do not belong together`); // prettier-ignore
     try {
-      const tokenizer = new HuggingFaceTokenizer(
-        'pre_tokenizer' in json ? { ...json, pre_tokenizer: asPatterns(json['pre_tokenizer']) } : json,
-        config,
-      );
+      const tokenizer = mendedTokenizer(json, config);
       // Some settings are looked at only when there is a text.
       const ids = tokenizer.encode(TRIAL).ids.filter((id) => Number.isInteger(id));
       if (ids.length > 0) tokenizer.decode(ids, { skip_special_tokens: true });
@@ -80,6 +78,8 @@ export class Tokenizer {
   encode(text: string, { addSpecialTokens = false }: { addSpecialTokens?: boolean } = {}): number[] {
     const { ids: found, tokens } = this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens });
     const ids = this.#bytes ? found.flatMap((id, i) => this.#spelledByBytes(id, tokens[i]!) ?? [id]) : found;
+    const strange = ids.findIndex((id) => id === undefined);
+    if (strange >= 0) throw new EngineError('invalid_request', `no token of this model spells ${JSON.stringify(tokens[strange]?.slice(0, 40))}, and it has none for the unknown`); // prettier-ignore
     const unknown = ids.find((id) => id >= this.#size);
     if (unknown === undefined) return ids;
     throw new EngineError('invalid_request', `the text spells the token ${describe(this.vocabulary.tokens[unknown])} (id ${unknown}); this model has tokens 0 to ${this.#size - 1}`); // prettier-ignore
@@ -158,13 +158,6 @@ function byteTokens(tokenizer: HuggingFaceTokenizer, { model }: Json): readonly 
   if (!Array.isArray(vocab) || falls !== true) return undefined;
   const ids = Array.from({ length: 256 }, (_, byte) => tokenizer.token_to_id(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`));
   return ids.every((id) => id !== undefined) ? ids : undefined;
-}
-
-/** An entry of tokenizer.json's `added_tokens`, as far as we read it. */
-export interface AddedToken {
-  readonly id: number;
-  readonly content: string;
-  readonly special?: unknown;
 }
 
 /** Reads tokenizer.json and checks what is read of it here; throws EngineError('invalid_model'). */

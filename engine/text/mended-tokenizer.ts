@@ -1,0 +1,107 @@
+/** The tokenizer library, made to give the ids that Hugging Face's tokenizers give where its own differ. */
+import { BPE, Tokenizer, Unigram } from '@huggingface/tokenizers';
+import { isObject } from '../util/json.ts';
+import type { Json } from '../util/json.ts';
+import { AddedTokens } from './added-tokens.ts';
+import type { AddedToken } from './added-tokens.ts';
+import { PairMerger } from './pair-merger.ts';
+import { isBounded } from './pattern-time.ts';
+import { asPatterns, mendCuts } from './pre-tokenizer.ts';
+
+/** What of tokenizer_config.json the checkpoints' own tokenizers take no notice of, since tokenizer.json says it. */
+const IGNORED = { remove_space: false, do_lowercase_and_remove_accent: false };
+
+type Tokenized = Json & { readonly added_tokens: readonly AddedToken[] };
+
+/** Throws what the library throws. */
+export function mendedTokenizer(json: Tokenized, config: Json): Tokenizer {
+  const model = json['model'] as Json;
+  const { merges } = model;
+  const given: Json = {
+    ...json,
+    // The library would spell each as JSON; they are merged here.
+    model: Array.isArray(merges) ? { ...model, merges: [] } : model,
+    ...('pre_tokenizer' in json && { pre_tokenizer: asPatterns(json['pre_tokenizer']) }),
+    ...('normalizer' in json && { normalizer: asNormalizer(json['normalizer']) }),
+    ...('decoder' in json && { decoder: asDecoder(json['decoder']) }),
+  };
+  // Of WordLevel it reads the unknown token there.
+  const tokenizer = new Tokenizer(given, { ...config, ...IGNORED, ...('unk_token' in model && { unk_token: model['unk_token'] }) });
+  for (const step of [tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder]) refuseSlowPatterns(step);
+  mendCuts(tokenizer.pre_tokenizer);
+  if (Array.isArray(merges)) mendMerges(tokenizer, merges);
+  if (tokenizer.model instanceof Unigram) {
+    const unigram = tokenizer.model;
+    // The library gives a call as many arguments as the text has tokens.
+    unigram.encode = (texts) => texts.flatMap((text) => unigram.tokenize(text));
+  }
+  mendAddedTokens(tokenizer, json.added_tokens);
+  return tokenizer;
+}
+
+/** `step` is one of the library's, whose kinds keep the steps inside them by different names. */
+function refuseSlowPatterns(step: unknown): void {
+  if (step === null || step === undefined) return;
+  const { pattern, config, normalizers, tokenizers, decoders } = step as Readonly<Record<string, unknown>>;
+  for (const inside of [normalizers, tokenizers, decoders]) if (Array.isArray(inside)) inside.forEach(refuseSlowPatterns);
+  if (!(pattern instanceof RegExp) || isBounded(pattern)) return;
+  const given = isObject(config) && isObject(config['pattern']) ? config['pattern']['Regex'] : pattern.source;
+  throw new Error(`the pattern ${JSON.stringify(given).slice(0, 120)} may take a time that nothing bounds`);
+}
+
+function mendMerges(tokenizer: Tokenizer, merges: readonly unknown[]): void {
+  if (!(tokenizer.model instanceof BPE)) return;
+  const model = tokenizer.model;
+  const { continuing_subword_prefix: prefix, end_of_word_suffix: suffix, unk_token, byte_fallback } = model.config as unknown as Json;
+  // What nothing spells is left out before its neighbours are merged.
+  const isSpelled = typeof unk_token === 'string' || byte_fallback === true ? undefined : (part: string) => model.tokens_to_ids.has(part);
+  const merger = new PairMerger(merges, { prefix: textOf(prefix), suffix: textOf(suffix), isSpelled });
+  model.bpe = (word) => merger.merge(word) as string[];
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** Unknown text is one token within a piece, and not across pieces. */
+function mendAddedTokens(tokenizer: Tokenizer, tokens: readonly AddedToken[]): void {
+  const { normalizer, pre_tokenizer: pre } = tokenizer;
+  const model = tokenizer.model!;
+  const added = new AddedTokens(tokens, (text) => (normalizer && text !== '' ? normalizer(text) : text));
+  const pieces = (text: string, isFirst: boolean): readonly string[] => (pre ? pre(text, { section_index: isFirst ? 0 : 1 }) : [text]);
+  const encodeText = (text: string | null): string[] | null =>
+    text === null
+      ? null
+      : added.cut(text).flatMap((stretch) => {
+          if (stretch.token) return [stretch.token.content];
+          return pieces(stretch.text, stretch.isFirst).flatMap((piece) => model([piece]));
+        });
+  Object.assign(tokenizer, { encode_text: encodeText });
+}
+
+/** White space is Unicode's, a replacement stands as it is (JavaScript reads `$&` as the match), and a Greek word's last letter is no other one. */
+function asNormalizer(step: unknown): unknown {
+  if (!isObject(step)) return step;
+  const { type, normalizers, lowercase, strip_left: left, strip_right: right } = step;
+  if (type === 'Sequence' && Array.isArray(normalizers)) return { ...step, normalizers: normalizers.map(asNormalizer) };
+  const sequence = (...steps: readonly unknown[]): unknown => ({ type: 'Sequence', normalizers: steps });
+  const replace = (pattern: unknown, content: string): unknown => ({ type: 'Replace', pattern, content });
+  if (type === 'Strip') {
+    const none = (isWanted: unknown, pattern: string): readonly unknown[] => (isWanted === true ? [replace({ Regex: pattern }, '')] : []);
+    return sequence(...none(left, String.raw`\A\s+`), ...none(right, String.raw`(?<!\s)\s+\z`));
+  }
+  if (type === 'Lowercase' || (type === 'BertNormalizer' && lowercase === true)) return sequence(replace({ String: 'Σ' }, 'σ'), step);
+  return withPlainContent(step);
+}
+
+function withPlainContent(step: Json): Json {
+  const { type, content } = step;
+  return type === 'Replace' && typeof content === 'string' ? { ...step, content: content.replaceAll('$', '$$$$') } : step;
+}
+
+/** Texts without a mark in front keep the space that they begin with. */
+function asDecoder(decoder: unknown): unknown {
+  if (!isObject(decoder)) return decoder;
+  const { type, decoders, prepend_scheme: scheme, add_prefix_space: space, replacement } = decoder;
+  if (type === 'Sequence' && Array.isArray(decoders)) return { ...decoder, decoders: decoders.map(asDecoder) };
+  const isBare = type === 'Metaspace' && (scheme === 'never' || (scheme === undefined && space === false));
+  return isBare ? { type: 'Replace', pattern: { String: replacement ?? '\u2581' }, content: ' ' } : withPlainContent(decoder);
+}
