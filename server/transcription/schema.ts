@@ -79,11 +79,12 @@ export function parseTranscriptionForm<File = Blocks>(
   const model = one('model');
   if (model === undefined && !modelOptional) throw missingParameter('model');
   const format = parseFormat(one('response_format') || 'json');
-  refuseUnsupported(fields);
-  const logprobs = parseInclude(fields.get('include') ?? [], format);
-  const granularities = parseGranularities(fields.get('timestamp_granularities') ?? []);
+  const filled = withoutEmpty(fields);
+  refuseUnsupported(filled);
+  const logprobs = parseInclude(filled.get('include') ?? [], format);
+  const granularities = parseGranularities(filled.get('timestamp_granularities') ?? []);
   const stream = parseBoolean('stream', one('stream')) ?? false;
-  const segments = stream && fields.has('timestamp_granularities') && granularities.includes('segment');
+  const segments = stream && filled.has('timestamp_granularities') && granularities.includes('segment');
   const timed = TIMED.includes(format) || segments;
   if (stream && TIMED.includes(format))
     throw unsupportedValue('stream', `'stream' sends text as it is heard; '${format}' comes in one piece`);
@@ -93,13 +94,19 @@ export function parseTranscriptionForm<File = Blocks>(
     prompt: one('prompt') || undefined,
     temperature: parseTemperature(one('temperature')),
     logprobs: logprobs || undefined,
-    vad: parseChunking(fields),
+    vad: parseChunking(filled),
     timestamps: format === 'verbose_json' && granularities.includes('word') ? 'word' : timed ? 'segment' : undefined,
   }) as TranscriptionCall['request'];
-  const warnings = WITHOUT_EFFECT.filter((name) => fields.has(name)).map(
+  const warnings = WITHOUT_EFFECT.filter((name) => filled.has(name)).map(
     (name) => `'${name}' has no effect: the models here take no such hints`,
   );
   return { model, file, request, format, granularities, stream, segments, warnings };
+}
+
+/** The fields that hold something. A form sends an empty value for each field that was left blank: as good as none. */
+function withoutEmpty(fields: Form['fields']): Form['fields'] {
+  const filled = [...fields].map(([name, values]) => [name, values.filter((value) => value !== '')] as const);
+  return new Map(filled.filter(([, values]) => values.length > 0));
 }
 
 /** 400 where the model writes only what it hears. */

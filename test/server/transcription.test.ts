@@ -31,7 +31,8 @@ describe('a good form', () => {
     expect(engine.transcriptions[0]!.samples).toHaveLength(8000);
   });
 
-  test.each(['response_format', 'language', 'temperature', 'prompt', 'stream'])('an empty %s is none, as forms send it', async (name) => {
+  const BLANK = 'response_format language temperature prompt stream hotwords timestamp_granularities[] include[] chunking_strategy[type]';
+  test.each(BLANK.split(' '))('an empty %s is none, as forms send it', async (name) => {
     const { transcription } = await startListeners();
     expect(Object.keys((await postForm(transcription + PATH, withField(name, ''))).json)).toEqual(['text', 'usage']);
   });
