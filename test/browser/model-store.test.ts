@@ -92,6 +92,24 @@ describe.skipIf(findChromium() === undefined)('stored models, with two tabs on t
     ]);
   });
 
+  test('a file at an address with another permission behind it is the same one, unless it was changed since', async () => {
+    await page.evaluate(async () => {
+      const store = new parleyStore.ModelStore();
+      const get = async (url: string, modified?: string): Promise<void> => {
+        const files = [{ name: 'm.gguf', size: 1000, url, sha256: [], ...(modified !== undefined && { modified }) }];
+        await store.download({ id: 'm', task: 'chat', modelType: '', source: 'address', files }, new AbortController().signal, () => {});
+      };
+      await get('weights.bin?sig=1', 'Monday');
+      await get('weights.bin?sig=2', 'Monday');
+      await get('weights.bin?sig=3', 'Tuesday');
+      await get('weights.bin?sig=4');
+      await get('weights.bin?sig=5');
+      await get('more.bin?sig=5', 'Monday');
+    });
+    const asked = server.requests.filter((path) => path.includes('.bin'));
+    expect(asked).toEqual(['weights', 'weights', 'weights', 'weights', 'more'].map((name) => `/${name}.bin`));
+  });
+
   test('what one deletes and gets again never keeps the other from listing the rest', async () => {
     const lists = await page.evaluate(async () => {
       const { ModelStore } = parleyStore;

@@ -73,7 +73,9 @@ async function findAtAddress(source: UrlSource, finder: Finder, signal: AbortSig
   const size = Number(answer.headers.get('content-length') ?? NaN);
   if (!Number.isSafeInteger(size)) throw refuse('network', 'the server does not say how large the file is');
   const published = sha256 === undefined ? {} : { published: { kind: 'sha256', hex: sha256 } as const };
-  const files: ManifestFile[] = [{ name, size, url, sha256: [], ...published }];
+  // Pages of other sites may read it without being allowed to.
+  const modified = answer.headers.get('last-modified');
+  const files: ManifestFile[] = [{ name, size, url, sha256: [], ...published, ...(modified !== null && { modified }) }];
   return identify({ id: foundId(source), source: 'address', files, choice: { format: 'gguf', main: name } }, finder, signal);
 }
 

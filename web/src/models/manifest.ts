@@ -17,6 +17,8 @@ export interface ManifestFile {
   readonly sha256: readonly string[];
   /** What its publisher says of the whole file: SHA-256 of its bytes, or the SHA-1 that git gives it (`blob <size>\0`, then the bytes). */
   readonly published?: { readonly kind: 'sha256' | 'git'; readonly hex: string };
+  /** When its server says that it was last changed, as it says it. */
+  readonly modified?: string;
 }
 
 /** What views say of a model: from its files, and once it was loaded from the engine. What is not known is absent. */

@@ -71,14 +71,21 @@ export async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 
 const toHex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
+/** What follows a '?' may be a permission that is another one each time: then the time of the last change tells whether it is one file. */
+function isFromSamePlace(before: ManifestFile, now: ManifestFile): boolean {
+  if (before.url === now.url) return true;
+  const place = (url: string | undefined): string | undefined => url?.replace(/[?#].*$/s, '');
+  return place(before.url) === place(now.url) && now.modified !== undefined && before.modified === now.modified;
+}
+
 /** The manifest with the hashes that are known of files as they lie here. What is stored of files that their publisher has replaced since is removed. */
 export async function takeUp(folder: FileSystemDirectoryHandle, manifest: ModelManifest): Promise<ModelManifest> {
   const stored = new Map((await readManifest(folder))?.files.map((file) => [file.name, file]));
   const files: ManifestFile[] = [];
   for (const file of manifest.files) {
     const before = stored.get(file.name);
-    // Without a published hash only the address tells two files of a name and a size apart; with one, a hub's changes with every commit.
-    const isElsewhere = file.published === undefined && before?.url !== file.url;
+    // With a published hash the address says nothing: a hub's changes with every commit.
+    const isElsewhere = before && file.published === undefined && !isFromSamePlace(before, file);
     const isReplaced = before && (isElsewhere || before.size !== file.size || before.published?.hex !== file.published?.hex);
     for (let i = 0; isReplaced && i < chunkCount(before.size); i++)
       await folder.removeEntry(chunkName(file.name, i)).catch(() => undefined);
