@@ -3,7 +3,6 @@
  * What the image and the systemd unit start: the server in this very process, with nothing installed, built or unpacked first. With a
  * command (`doctor`, `adapters`, `pull` ...) it is `npx parley`. This file alone says how the server is started where all of it is in place.
  */
-import { register } from 'tsx/esm/api';
 import { requireTemporaryFolder, withSetup } from '../server/setup/setup.mjs';
 
 // The first process of a container gets no signal that it does not handle, and the server handles them only once its models are there.
@@ -16,7 +15,8 @@ const [command] = process.argv.slice(2);
 if (command === undefined || (command.startsWith('-') && command !== '--version') || command === 'serve') {
   if (command === 'serve') process.argv.splice(2, 1);
   await withSetup(requireTemporaryFolder);
-  register();
+  // Only now: it asks for the current folder.
+  (await import('tsx/esm/api')).register();
   await import('../server/main.ts');
 } else {
   await import('../server/parley.mjs');

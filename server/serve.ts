@@ -29,6 +29,7 @@ import { pulling } from './settings/pulling.ts';
 import { resolveModels } from './settings/sources.ts';
 import { createSpeechApp } from './speech/routes.ts';
 import { createTranscriptionApp } from './transcription/routes.ts';
+import { endWithStarter } from './started.ts';
 import type { Tracer } from './trace/types.ts';
 import { defined } from './body/validate.ts';
 
@@ -44,6 +45,7 @@ const SAME_SIGNAL_MS = 500;
 /** Runs until a signal or a fatal error; ends the process. `engineEntry` replaces the engine process in tests. */
 export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv, engineEntry?: URL): Promise<void> {
   outliveReaders();
+  endWithStarter(env);
   const settings = settingsOrExit(argv, env);
   if (settings.help) return print(helpText());
   const config = await pulling(async (options) => {

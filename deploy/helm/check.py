@@ -21,6 +21,7 @@ REFUSED = [
     (["settings.drain-delay=20"], "drain.graceSeconds is 75"),
     (["replica=2"], "replica"),
     (["settings.port=80"], "port"),
+    (["settings.tls-client-ca=/models/ca.pem"], "tls-client-ca"),
     (["accelerator.kind=cuda"], "kind"),
     (["accelerator.kind=dri"], "accelerator"),
     (["listeners.speech.port=3000"], "a port of its own"),

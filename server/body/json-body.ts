@@ -14,10 +14,14 @@ const FREE_BYTES = 64 << 10;
 /** Of a listener's bodies while they come: connections by the thousand, each with a body of this size, would take all memory. Node gives each two minutes. */
 export const JSON_LIMITS = { maxBytes: 256 << 20, minRate: 1 << 10 } as const;
 
-/** The body's object, counted against the budget while it comes; throws HttpError 400, 408, 413, 415 or 503. */
-export async function readJsonObject(request: Request, budget: UploadBudget): Promise<Readonly<Record<string, unknown>>> {
+/** The body's object, counted against the budget while it comes, and no longer waited for once `signal` is aborted; throws HttpError 400, 408, 413, 415 or 503. */
+export async function readJsonObject(
+  request: Request,
+  budget: UploadBudget,
+  signal?: AbortSignal,
+): Promise<Readonly<Record<string, unknown>>> {
   checkHeaders(request);
-  const text = decode(await readBytes(request, MAX_JSON_BYTES, budget));
+  const text = decode(await readBytes(request, MAX_JSON_BYTES, { budget, signal }));
   if (text.trim() === '') throw new HttpError(400, 'invalid_json', 'the body is empty, expected a JSON object');
   checkShape(text);
   const value = parse(text);
@@ -46,7 +50,12 @@ export function askForBody(request: Request): void {
   if (request.get('expect') !== undefined && request.httpVersion === '1.1') request.res?.writeContinue();
 }
 
-async function readBytes(request: Request, limit: number, budget: UploadBudget): Promise<Uint8Array> {
+interface Reading {
+  readonly budget: UploadBudget;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function readBytes(request: Request, limit: number, { budget, signal }: Reading): Promise<Uint8Array> {
   const tooLarge = (): HttpError => requestTooLarge(`the body is larger than ${limit} bytes`);
   const declared = Number(request.get('content-length') ?? limit);
   if (declared > limit) throw tooLarge();
@@ -84,7 +93,10 @@ async function readBytes(request: Request, limit: number, budget: UploadBudget):
     request.on('data', onData);
     request.on('end', () => resolve());
     request.on('error', reject);
-    request.on('close', () => reject(new HttpError(400, 'invalid_json', 'the body ended early')));
+    const cut = (): void => reject(new HttpError(400, 'invalid_json', 'the body ended early'));
+    request.on('close', cut);
+    // Whoever aborts knows a better reason, which the job's frame tells.
+    signal?.addEventListener('abort', cut);
   });
   try {
     await received;

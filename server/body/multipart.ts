@@ -25,8 +25,8 @@ export interface HeldForm {
   readonly upload: Upload;
 }
 
-/** Parses the request's form as it comes, counted against the budget; throws HttpError 400, 408, 413, 415 or 503. */
-export async function readForm(request: Request, maxFileBytes: number, budget: UploadBudget): Promise<HeldForm> {
+/** Parses the request's form as it comes, counted against the budget, until `signal` is aborted; throws HttpError 400, 408, 413, 415 or 503. */
+export async function readForm(request: Request, maxFileBytes: number, budget: UploadBudget, signal?: AbortSignal): Promise<HeldForm> {
   const boundary = boundaryOf(request.get('content-type') ?? '');
   checkEncoding(request);
   const maxBytes = maxFileBytes + MAX_REST_BYTES;
@@ -40,6 +40,8 @@ export async function readForm(request: Request, maxFileBytes: number, budget: U
     stop: (error: HttpError) => parser.onError(error),
   };
   const upload = budget.open(request.socket.remoteAddress ?? '', size, reader);
+  // Whoever aborts knows a better reason, which the job's frame tells.
+  signal?.addEventListener('abort', () => parser.onError(malformed('the form ended early')));
   askForBody(request);
   try {
     const form = await collect(request, parser, upload, maxBytes);

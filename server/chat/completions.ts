@@ -21,7 +21,7 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
     body: () => jsonBody(describeCompletionBody({ ...context.names, ...limits })),
     answers: [JSON_TYPE, EVENT_TYPE],
     handler: context.job(async (request, response, job) => {
-      const call = parseCompletionBody(await readJsonObject(request, context.bodies), limits);
+      const call = parseCompletionBody(await readJsonObject(request, context.bodies, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream, prompts: call.prompts.length });
       const spell = async (prompt: string | readonly number[]) => (typeof prompt === 'string' ? prompt : context.engine.detokenize(prompt));

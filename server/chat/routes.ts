@@ -42,7 +42,7 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
     body: () => jsonBody(describeChatBody({ ...context.names, ...limits })),
     answers: [JSON_TYPE, EVENT_TYPE],
     handler: context.job(async (request, response, job) => {
-      const call = parseChatBody(await readJsonObject(request, context.bodies), limits);
+      const call = parseChatBody(await readJsonObject(request, context.bodies, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
       const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);

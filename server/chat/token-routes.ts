@@ -47,7 +47,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           prompt,
           messages,
           add_special_tokens: addSpecialTokens = true,
-        } = validate(tokenizeSchema, await readJsonObject(request, context.bodies));
+        } = validate(tokenizeSchema, await readJsonObject(request, context.bodies, job.signal));
         if (model !== undefined) context.checkModel(model);
         if (prompt !== undefined && messages) throw invalidValue('messages', "give 'prompt' or 'messages', not both");
         if (prompt === undefined && !messages) throw missingParameter('prompt');
@@ -69,7 +69,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
       tags: ['tokens'],
       body: () => jsonBody(describeDetokenizeBody(context.names)),
       handler: context.job(async (request, response, job) => {
-        const { model, tokens } = validate(detokenizeSchema, await readJsonObject(request, context.bodies));
+        const { model, tokens } = validate(detokenizeSchema, await readJsonObject(request, context.bodies, job.signal));
         if (model !== undefined) context.checkModel(model);
         const isBatch = Array.isArray(tokens[0]);
         const text = isBatch

@@ -25,6 +25,14 @@ export interface EngineProgram {
   readonly environment: Readonly<Record<string, string>>;
 }
 
+/** How long it may stand still before it is killed, in milliseconds. */
+export interface EngineLimits {
+  /** Without a finished GPU submission while one is pending, or without any sign of life. */
+  readonly watchdogMs: number;
+  /** Until it is ready. */
+  readonly startMs?: number;
+}
+
 /** One life of the engine process. */
 export class EngineRun {
   readonly child: ChildProcess;
@@ -44,7 +52,7 @@ export class EngineRun {
   readonly #watchdog: Watchdog;
   readonly #log: Logger;
 
-  constructor({ entry, environment }: EngineProgram, start: StartMessage, log: Logger, watchdogMs: number) {
+  constructor({ entry, environment }: EngineProgram, start: StartMessage, log: Logger, { watchdogMs, startMs }: EngineLimits) {
     this.child = fork(fileURLToPath(entry), {
       env: { ...process.env, ...environment },
       serialization: 'advanced',
@@ -72,14 +80,17 @@ export class EngineRun {
       child.kill('SIGKILL');
     };
     this.#watchdog = new Watchdog(this.client, () => child.connected, watchdogMs, kill);
+    const overdue = startMs === undefined ? undefined : setTimeout(() => kill(`not ready after ${Math.round(startMs / 1000)} s`), startMs);
     void this.client.ready.then(
       () => {
+        clearTimeout(overdue);
         this.isReady = true;
         this.#readyAt = performance.now();
       },
       () => {},
     );
     void this.ended.then(() => {
+      clearTimeout(overdue);
       this.isReady = false;
       this.#watchdog.stop();
     });

@@ -16,6 +16,8 @@ export interface SupervisorOptions {
   readonly watchdogMs?: number;
   /** Milliseconds after getting ready from which a death is not one of a row. */
   readonly livedMs?: number;
+  /** Milliseconds until an engine that is started again must be ready, where another limit than that of RELOAD_FACTOR is wanted. */
+  readonly reloadMs?: number;
   /** Milliseconds that a request whose engine died before it answered anything waits for the next. */
   readonly replayWaitMs?: number;
   /** Called when the engine cannot be kept alive: its first start failed, or it died too often in a row. */
@@ -35,6 +37,11 @@ const MAX_ATTEMPTS = 10;
 /** The same before it was ever ready: somebody is waiting at a terminal to hear why. */
 const MAX_FIRST_ATTEMPTS = 3;
 
+/** Nothing says how long the first start may take. Those after it load the same, and have this many times as long, or as the watchdog waits if that is more. */
+const RELOAD_FACTOR = 10;
+/** The longest time that a timer of Node waits. */
+const LONGEST_MS = 2 ** 31 - 1;
+
 /** An Engine that outlives its process. */
 export type EngineSupervisor = Supervisor & Operations;
 
@@ -52,6 +59,8 @@ class Supervisor {
   #run: EngineRun | undefined;
   /** The last known info, so that models stay listed while the engine restarts. */
   #info: EngineInfo | undefined;
+  /** How long the first start took. */
+  #firstStartMs = 0;
   #attempts = 0;
   #restarts = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -153,11 +162,15 @@ class Supervisor {
 
   #start(): void {
     const { log, watchdogMs = 60_000, start, entry = new URL('./process.ts', import.meta.url), environment = {} } = this.#options;
-    const run = new EngineRun({ entry, environment }, { type: 'start', ...start }, log, watchdogMs);
+    const { reloadMs = RELOAD_FACTOR * Math.max(this.#firstStartMs, watchdogMs) } = this.#options;
+    const limits = { watchdogMs, ...(this.#info && { startMs: Math.min(reloadMs, LONGEST_MS) }) };
+    const begun = performance.now();
+    const run = new EngineRun({ entry, environment }, { type: 'start', ...start }, log, limits);
     run.onPlan = this.#info ? undefined : this.#options.onPlan;
     this.#run = run;
     run.client.ready.then(
       () => {
+        if (!this.#info) this.#firstStartMs = performance.now() - begun;
         this.#info = run.client.info();
         log.info({ pid: run.child.pid }, 'engine ready');
         this.#resolveReady();

@@ -7,10 +7,10 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not read it',
 };
 
-/** The text of a file that a setting names; throws an Error that says in words why it cannot be read. */
+/** The text of a file that a setting names, without the mark that Windows' programs begin it with; throws an Error that says in words why it cannot be read. */
 export function readText(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException;
     throw new Error(REASONS[code] ?? message, { cause: error });

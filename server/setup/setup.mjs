@@ -11,8 +11,8 @@ import { outliveReaders } from '../closed-pipe.mjs';
 import { CACHE, IS_REPOSITORY, PAGE, ROOT } from './layout.mjs';
 
 const MINIMUM_NODE = [20, 19];
-/** A path as people would type it. */
-export const shown = (path) => relative(process.cwd(), path);
+/** A path as people would type it; whole where there is no current folder any more. */
+export const shown = (path) => (folderProblem() === undefined ? relative(process.cwd(), path) : path);
 /** How everything fetched goes away again. */
 export const REMOVE = `To remove it: rm -r ${shown(CACHE)}`;
 
@@ -28,16 +28,33 @@ export class SetupError extends Error {
   }
 }
 
+/** The code of what hides the current folder; undefined where it is there. On Unix it can be deleted under a shell that stands in it. */
+function folderProblem() {
+  try {
+    process.cwd();
+  } catch (error) {
+    return error.code;
+  }
+  return undefined;
+}
+
 /** Prints a SetupError's message and exits with its code; anything else is a bug and keeps its stack. */
 export async function withSetup(main) {
   outliveReaders();
   try {
+    requireCurrentFolder();
     await main();
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     process.stderr.write(`${error.message}\n`);
     process.exit(error.exitCode);
   }
+}
+
+/** Files that settings name are looked for in it, and without one Node ends wherever it is asked for. */
+function requireCurrentFolder() {
+  const problem = folderProblem();
+  if (problem !== undefined) throw new SetupError(`the current folder is not there any more (${problem}); change to another one`, 2);
 }
 
 export function requireNode() {

@@ -23,7 +23,9 @@ function run(argv) {
   const main = fileURLToPath(new URL('../main.ts', import.meta.url));
   // By its address: files that are named are looked for where the command was given, and tsx is not there.
   const loader = IS_REPOSITORY ? ['--import', import.meta.resolve('tsx')] : [];
-  const server = spawn(process.execPath, [...loader, main, ...argv], { stdio: 'inherit' });
+  // By the channel, whose end closes with this process, the server notices that this one was killed and passes no signals on.
+  const options = { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], env: { ...process.env, PARLEY_STARTED: '1' } };
+  const server = spawn(process.execPath, [...loader, main, ...argv], options);
   // Ctrl-C in a terminal reaches the server directly as well; it takes two within half a second for one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => server.kill(signal));
   server.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));

@@ -40,7 +40,7 @@ function speechRoute(context: ListenerContext, options: SpeechAppOptions): Route
     body: () => jsonBody(describeSpeechBody({ ...context.names, ...speechRules(options) })),
     answers: ['audio/mpeg', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/wav', 'audio/pcm', EVENT_TYPE],
     handler: context.job(async (request, response, job) => {
-      const call = parseSpeechBody(await readJsonObject(request, context.bodies), limitsOf(context, options));
+      const call = parseSpeechBody(await readJsonObject(request, context.bodies, job.signal), limitsOf(context, options));
       if (call.model !== undefined) context.checkModel(call.model);
       if (call.legacy) response.set('deprecation', 'true');
       job.note({ format: call.format, delivery: call.delivery, voice: call.request.voice, characters: call.request.text.length });

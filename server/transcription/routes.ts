@@ -37,7 +37,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
   const handle = (task: 'transcribe' | 'translate') =>
     context.job(
       async (request, response, job) => {
-        const { form, upload } = await readForm(request, maxFileBytes, budget);
+        const { form, upload } = await readForm(request, maxFileBytes, budget, job.signal);
         try {
           const call = parseTranscriptionForm(form, { modelOptional: options.modelOptional ?? false, task });
           if (call.model !== undefined) context.checkModel(call.model);

@@ -304,11 +304,14 @@ describe('the remote engine', () => {
   const WORD = 'data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n';
   const END = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
 
-  test('a stream that ends with [DONE] is an answer; one that just ends is none', async () => {
-    await answerOnce([models(), answer(`${WORD}${END}data: [DONE]\n\n`)], async (engine) => {
-      expect((await chat(engine)).at(-1)).toMatchObject({ type: 'finish', reason: 'stop' });
-    });
-    for (const cut of [WORD, WORD + END]) {
+  test('a stream with a finish_reason or [DONE] at its end is an answer; one that just ends is none', async () => {
+    const going = 'data: {"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}\n\n';
+    for (const whole of [`${WORD}${END}data: [DONE]\n\n`, WORD + END, `${WORD}data: [DONE]\n\n`]) {
+      await answerOnce([models(), answer(whole)], async (engine) => {
+        expect((await chat(engine)).at(-1)).toMatchObject({ type: 'finish', reason: 'stop' });
+      });
+    }
+    for (const cut of ['', WORD, going]) {
       await answerOnce([models(), answer(cut)], async (engine) => {
         await expect(chat(engine)).rejects.toThrow('The server at http://x/v1 went away before its answer was complete.');
       });

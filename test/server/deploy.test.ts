@@ -26,7 +26,8 @@ interface Thing {
   readonly spec: Spec;
 }
 interface Spec {
-  readonly ports: readonly { readonly port: number; readonly targetPort: string }[];
+  readonly ports: readonly { readonly port: number; readonly targetPort: string; readonly appProtocol: string }[];
+  readonly endpoints: readonly { readonly scheme?: string }[];
   readonly targetPorts: readonly { readonly number: number }[];
   readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
   readonly ingress: readonly { readonly ports: readonly { readonly port: number }[] }[];
@@ -55,7 +56,7 @@ interface Container {
   readonly livenessProbe: Probe;
 }
 interface Probe {
-  readonly httpGet: { readonly path: string; readonly port: string };
+  readonly httpGet: { readonly path: string; readonly port: string; readonly scheme: string };
 }
 
 const RENDERS = readdirSync(new URL('helm/renders/', DEPLOY)).flatMap((file) => /^(\w+)\.values\.yaml$/.exec(file)?.[1] ?? []);
@@ -71,7 +72,8 @@ function parts(name: string) {
   const models = { chat: settings.chatModel, speech: settings.speechModel, transcription: settings.transcriptionModel };
   const ports = { chat: settings.port, speech: settings.speechPort, transcription: settings.transcriptionPort };
   const served = NAMES.filter((task) => models[task] !== 'none');
-  return { things, pod, container: pod.spec.containers[0], settings, served, ports };
+  const scheme = settings.tlsCert === undefined ? 'http' : 'https';
+  return { things, pod, container: pod.spec.containers[0], settings, served, ports, scheme };
 }
 
 /** Variables of the server's own that a text names. */
@@ -98,7 +100,7 @@ describe('the renders', () => {
   });
 
   test.each(RENDERS)('%s: ports are the same everywhere, and each listener has its own Service, pool, route and trigger', (name) => {
-    const { things, pod, container, served, ports } = parts(name);
+    const { things, pod, container, served, ports, scheme } = parts(name);
     const numbers = served.map((task) => ports[task]);
     expect(container.ports.map(({ name: task, containerPort }) => [task, containerPort])).toEqual(
       served.map((task) => [task, ports[task]]),
@@ -120,9 +122,17 @@ describe('the renders', () => {
     }
     const asked = ofKind(things, 'ScaledObject').flatMap(({ spec }) => spec.triggers.flatMap(({ metadata: { url } }) => url ?? []));
     if (asked.length > 0) {
-      const urls = served.map((_, i) => `http://${services[i]}.inference.svc:${numbers[i]}/metrics`);
+      const urls = served.map((_, i) => `${scheme}://${services[i]}.inference.svc:${numbers[i]}/metrics`);
       expect([...new Set(asked)]).toEqual(urls);
     }
+  });
+
+  test.each(RENDERS)('%s: whoever asks the pods does so by HTTPS where they serve it', (name) => {
+    const { things, container, scheme } = parts(name);
+    for (const { httpGet } of [container.startupProbe, container.readinessProbe, container.livenessProbe])
+      expect(httpGet.scheme).toBe(scheme.toUpperCase());
+    for (const { spec } of ofKind(things, 'Service')) expect(spec.ports[0]!.appProtocol).toBe(scheme);
+    for (const { spec } of ofKind(things, 'ServiceMonitor')) expect(spec.endpoints[0]!.scheme ?? 'http').toBe(scheme);
   });
 
   test.each(RENDERS)('%s: the drain ends before the grace period, and pods keep to their limits', (name) => {

@@ -1,9 +1,13 @@
 /** A real child process with a fake engine in it: what happens to callers and listeners when it dies, hangs or cannot start. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
 import { superviseEngine } from '../../server/engine/supervisor.ts';
+import type { SupervisorOptions } from '../../server/engine/supervisor.ts';
 import { listen } from '../../server/http/listen.ts';
 import { createLog } from '../../server/log.ts';
 import { postJson, send, until } from '../support/listeners.ts';
@@ -16,7 +20,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });
 
-function start(behaviour: string, watchdogMs = 60_000) {
+function start(behaviour: string, watchdogMs = 60_000, options: Partial<SupervisorOptions> = {}) {
   const failures: EngineError[] = [];
   const supervisor = superviseEngine({
     start: { config: { ...DEFAULT_ENGINE_CONFIG, adapter: behaviour }, toggles: 'default' },
@@ -24,6 +28,7 @@ function start(behaviour: string, watchdogMs = 60_000) {
     watchdogMs,
     onGiveUp: (error) => failures.push(error),
     entry: new URL('../support/fake-engine-process.ts', import.meta.url),
+    ...options,
   });
   cleanups.push(() => supervisor.close());
   return { supervisor, failures };
@@ -140,6 +145,18 @@ test('a process that closes its connection before it ends is said to have ended 
   const { failures } = start('leave');
   await until(() => failures.length === 1);
   expect(failures[0]).toMatchObject({ code: 'device_lost', message: expect.stringContaining('exit code 3') });
+});
+
+test('a start after the first that never gets ready is ended, and tried again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-lives-'));
+  cleanups.push(async () => rmSync(folder, { recursive: true }));
+  const { supervisor } = start(`ok>load:${join(folder, 'lives')}`, 60_000, { reloadMs: 1500 });
+  await supervisor.ready;
+  process.kill(supervisor.pid!, 'SIGKILL');
+  await until(() => supervisor.restarts === 1 && supervisor.pid !== undefined);
+  const loading = supervisor.pid;
+  await until(() => supervisor.restarts === 2 && supervisor.pid !== loading);
+  expect(supervisor.status().state).toBe('lost');
 });
 
 test('close() ends the process, also while it loads', async () => {

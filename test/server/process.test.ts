@@ -64,6 +64,22 @@ async function untilRefused(url: string): Promise<string> {
   }
 }
 
+/** A server whose parent holds the other end of a channel; `environment` says what for. */
+async function withChannel(environment: Readonly<Record<string, string>>): Promise<Running> {
+  const server = spawnAt(FAKE, [], environment, 'ipc');
+  onTestFinished(() => void server.child.kill('SIGKILL'));
+  return whenReady(server);
+}
+
+test('it drains when the process that started it for `npm start` is gone, and outlives any other', async () => {
+  const [started, forked] = [await withChannel({ PARLEY_STARTED: '1' }), await withChannel({})];
+  // Of a child whose channel was closed on this side, Node tells the exit and no `close`.
+  const exit = once(started.child, 'exit');
+  for (const { child } of [started, forked]) child.disconnect();
+  expect(await exit).toEqual([0, null]);
+  expect((await send(`${forked.urls['chat']}/health`)).status).toBe(200);
+});
+
 test('a drain lets a running stream finish, refuses new work, and ends with 0', async () => {
   const { child, exit, urls, lines } = await startServer('--adapter', 'steady');
   const stream = await openStream(`${urls['chat']}/chat/completions`, { ...CHAT, stream: true });
@@ -94,6 +110,35 @@ test('with --drain-delay readiness goes first while work is still taken', async 
   expect(health.headers.connection).toBe('close');
   expect((await postJson(`${urls['chat']}/chat/completions`, CHAT)).status).toBe(200);
   expect(await exit).toBe(0);
+});
+
+/** A body that is asked for and never comes whole; resolves to the status and the code of its answer. */
+async function openBody(url: string, type: string, id: string): Promise<{ readonly answer: Promise<unknown> }> {
+  const headers = { 'content-type': type, 'content-length': 100_000, 'x-request-id': id, expect: '100-continue' };
+  const request = httpRequest(url, { method: 'POST', headers });
+  // The answer comes before the body's end, at which the connection breaks.
+  request.on('error', () => {});
+  request.flushHeaders();
+  await once(request, 'continue');
+  request.write('--x\r\n');
+  const answer = once(request, 'response').then(async ([response]) => {
+    const [text] = await once(response, 'data');
+    return [response.statusCode, (JSON.parse(String(text)) as { error: { code: string } }).error.code];
+  });
+  return { answer };
+}
+
+test('a body that still comes is answered when its request is aborted, and at the drain deadline', async () => {
+  const { child, exit, urls } = await startServer('--drain-timeout', '0.3');
+  const chat = (id: string) => openBody(`${urls['chat']}/chat/completions`, 'application/json', id);
+  const aborted = await chat('one');
+  await postJson(`${urls['chat']}/abort_request`, { rid: 'one' });
+  expect(await aborted.answer).toEqual([400, 'request_aborted']);
+  const form = 'multipart/form-data; boundary=x';
+  const coming = [await chat('two'), await openBody(`${urls['transcription']}/audio/transcriptions`, form, 'three')];
+  child.kill('SIGTERM');
+  for (const { answer } of coming) expect(await answer).toEqual([503, 'shutting_down']);
+  expect(await exit).toBe(75);
 });
 
 test('a second signal ends it at once', async () => {

@@ -248,6 +248,16 @@ test('what is wrong is called by where it was given, wherever that is found out'
   expect(() => readSettings(['--admin-api-key='], {}, noFile)).toThrow(/^--admin-api-key is empty/);
 });
 
+test('files may begin with the mark that Windows gives them', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-mark-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [config, keys] = [join(folder, 'config.json'), join(folder, 'keys.json')];
+  writeFileSync(keys, '\uFEFF{"keys": [{"name": "ann", "key": "secret"}]}');
+  writeFileSync(config, `\uFEFF${JSON.stringify({ port: 4000, 'api-keys': keys })}`);
+  const { listeners, keys: read } = parseServerConfig(['--config', config], {});
+  expect([listeners[0]!.port, read!.rows[0]!.name]).toEqual([4000, 'ann']);
+});
+
 test('a variable is called by its name, and an empty key lets nobody start a server that nobody can use', () => {
   expect(() => readSettings([], { PARLEY_PORT: 'abc' }, noFile)).toThrow(/^PARLEY_PORT=abc: must be an integer$/);
   expect(() => readSettings([], { PARLEY_API_KEY: '' }, noFile)).toThrow(/^PARLEY_API_KEY is empty; give it a value or leave it out$/);

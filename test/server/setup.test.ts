@@ -4,11 +4,13 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { CACHE } from '../../server/setup/layout.mjs';
 import { aptConfiguration, libraryFolders, osRelease, suiteSource } from '../../server/setup/apt.mjs';
+import { send, until } from '../support/listeners.ts';
+import { spawnAt, whenReady } from '../support/server-process.ts';
 import { chromiumEnvironment } from '../setup-browsers.mjs';
 import { planDrivers, refusal, unpackSwiftShader, usedLine } from '../../server/setup/drivers.mjs';
 
@@ -125,6 +127,42 @@ test('files are looked for where the command was given', () => {
     });
   expect(ask('here.json')).toMatchObject({ status: 0, stderr: '' });
   expect(ask('elsewhere.json')).toMatchObject({ status: 2, stderr: expect.stringContaining('elsewhere.json') });
+});
+
+/** Commands of the server and of the image, in a folder that is deleted before they begin. */
+test
+  .skipIf(process.platform === 'win32')
+  .each([[['server/setup/start.mjs']], [['server/parley.mjs', 'models']], [['deploy/parley.mjs']], [['deploy/parley.mjs', 'doctor']]])(
+  'a current folder that has been deleted is one line and 2: %j',
+  ([file, ...rest]) => {
+    const gone = mkdtempSync(join(folder, 'gone-'));
+    const script = 'rmdir "$PWD" && exec "$@"';
+    const { status, stdout, stderr } = spawnSync('sh', ['-c', script, 'sh', process.execPath, join(ROOT, file!), ...rest], { cwd: gone, encoding: 'utf8' }); // prettier-ignore
+    expect([status, stdout, stderr]).toEqual([2, '', 'the current folder is not there any more (ENOENT); change to another one\n']);
+  },
+);
+
+// Its two processes have to be told apart.
+test.skipIf(process.platform !== 'linux')('a start that is killed takes its server along', async () => {
+  const checkout = join(folder, 'killed');
+  mkdirSync(checkout);
+  // Without the page, which would be built.
+  for (const name of readdirSync(ROOT))
+    if (!name.startsWith('.') && !['server', 'web', 'dist'].includes(name)) symlinkSync(join(ROOT, name), join(checkout, name));
+  spawnSync('cp', ['-r', join(ROOT, 'server'), checkout]);
+  writeFileSync(
+    join(checkout, 'server', 'main.ts'),
+    `import ${JSON.stringify(pathToFileURL(join(ROOT, 'test/support/serve-fake.ts')).href)};`,
+  );
+  const start = await whenReady(spawnAt(pathToFileURL(join(checkout, 'server', 'setup', 'start.mjs')), []));
+  const { pid } = start.child;
+  const server = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'));
+  onTestFinished(() => {
+    for (const one of [pid!, server]) if (existsSync(`/proc/${one}`)) process.kill(one, 'SIGKILL');
+  });
+  expect((await send(`${start.urls['chat']}/health`)).status).toBe(200);
+  start.child.kill('SIGKILL');
+  await until(() => !existsSync(`/proc/${server}`));
 });
 
 test('a WebGPU that does not load is told from a missing driver, which could be fetched', () => {

@@ -52,6 +52,8 @@ runEngineProcess(async ({ config }, log) => {
     await new Promise((resolve) => setTimeout(resolve, 600));
     process.exit(3);
   }
+  // Its models are never loaded.
+  if (adapter === 'load') await new Promise(() => {});
   if (adapter === 'stall') return new StalledEngine({ delay: 1e6 });
   if (adapter === 'lose') return new LosingEngine({ delay: 1e6 });
   if (adapter === 'hang') return new HangingEngine();

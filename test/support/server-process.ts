@@ -21,16 +21,16 @@ export interface Running extends Spawned {
   readonly urls: Readonly<Record<string, string>>;
 }
 
-/** Starts `entry` on free ports, with these variables besides its parent's; the caller ends it. */
-export function spawnAt(entry: URL, argv: readonly string[], environment: Readonly<Record<string, string>> = {}): Spawned {
+/** Starts `entry` on free ports, with these variables besides its parent's, and with a channel to it where one is asked for; the caller ends it. */
+export function spawnAt(entry: URL, argv: readonly string[], environment: Readonly<Record<string, string>> = {}, channel?: 'ipc'): Spawned {
   const anyPort = ['--port=0', '--speech-port=0', '--transcription-port=0', '--host=127.0.0.1'];
   const env = { ...process.env, ...environment };
   const child = spawn(process.execPath, [...TSX_ARGV, fileURLToPath(entry), ...anyPort, ...argv], {
     env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(channel ? [channel] : [])],
   });
   const lines: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line));
+  for (const stream of [child.stdout, child.stderr]) createInterface(stream!).on('line', (line) => lines.push(line));
   const exit = once(child, 'close').then(([code]) => code as number | null);
   const ready = until(() => lines.some((line) => line.startsWith('ready after')) || child.exitCode !== null);
   return { child, lines, exit, ready };

@@ -321,14 +321,15 @@ async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEven
     usage = chunk.usage ?? usage;
     for (const { index, delta, finish_reason } of chunk.choices ?? []) {
       reason = finish_reason ?? reason;
+      complete ||= Boolean(finish_reason);
       const reasoning = delta?.reasoning_content || delta?.reasoning;
       if (!delta?.content && !reasoning) continue;
       deltas++;
       yield { type: 'delta', index, text: delta?.content ?? '', tokens: 1, ...(reasoning && { reasoning }) };
     }
   }
-  // A connection that a proxy or a dying server closes looks like an end.
-  if (!complete) throw new TypeError('the stream ended without [DONE]');
+  // A connection that a proxy or a dying server closes looks like an end. Some servers never send [DONE]: what has a reason to be over is over.
+  if (!complete) throw new TypeError('the stream ended without a finish_reason and without [DONE]');
   const cachedTokens = usage?.prompt_tokens_details?.cached_tokens ?? 0;
   if (usage) yield { type: 'start', promptTokens: usage.prompt_tokens, cachedTokens };
   yield { type: 'finish', index: 0, reason, stopReason: null, completionTokens: usage?.completion_tokens ?? deltas, cachedTokens };

@@ -62,7 +62,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $settings | toPrettyJson -}}
 {{- end -}}
 
+{{- /* How the listeners are asked. Their certificate names hosts, and a pod is asked by its address, so those who check it must be told not to. */ -}}
+{{- define "parley.scheme" -}}
+{{- hasKey .Values.settings "tls-cert" | ternary "https" "http" -}}
+{{- end -}}
+
 {{- define "parley.check" -}}
+{{- if hasKey .Values.settings "tls-client-ca" -}}
+{{- fail "settings.tls-client-ca: Kubernetes' probes have no certificate to show, so no pod would ever be ready" -}}
+{{- end -}}
 {{- $sum := add .Values.drain.preStopSeconds (ceil (get .Values.settings "drain-delay" | default 0)) .Values.drain.timeoutSeconds -}}
 {{- if le (int .Values.drain.graceSeconds) (int $sum) -}}
 {{- fail (printf "drain.graceSeconds is %v; it must be more than preStopSeconds + drain-delay + timeoutSeconds, which are %v" .Values.drain.graceSeconds $sum) -}}
