@@ -57,6 +57,9 @@ export class LogitEncoder {
       penalties[row * PENALTY_WORDS + 3] = sequence.row;
       countedSlots[row] = sequence.row;
       if (this.#counted[sequence.row] === sequence) continue;
+      // One that lost its place may come back to an earlier slot, whose counts lack what it says from now on.
+      const earlier = this.#counted.indexOf(sequence);
+      if (earlier >= 0) this.#counted[earlier] = undefined;
       this.#counted[sequence.row] = sequence;
       const { tokens, numPrompt } = sequence;
       fresh.set([sequence.row, numPrompt, tokens.length - numPrompt], at);

@@ -85,7 +85,7 @@ export class CacheManager {
     }
     this.#windows?.place(sequence);
     // A sequence that was retracted finds its own pages again: those are no hits of its request.
-    if (sequence.numGenerated === 0) sequence.cached = match?.length ?? 0;
+    if (!sequence.hasRun) sequence.cached = match?.length ?? 0;
     return true;
   }
 

@@ -18,7 +18,10 @@ export class ComputingPrompts {
     // Of those that run, and of as many that take their places in this step.
     this.#slots = hasStates ? new PagePool(2 * maxRunning) : undefined;
     this.#tree = new RadixCache(pageSize, this.#slots);
-    for (const sequence of running) if (sequence.published * pageSize + pageSize <= sequence.numPrompt) this.add(sequence);
+    for (const sequence of running) {
+      // One whose reader is behind may stand still for ever.
+      if (!sequence.paused && sequence.published * pageSize + pageSize <= sequence.numPrompt) this.add(sequence);
+    }
   }
 
   /** One more. */

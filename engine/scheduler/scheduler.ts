@@ -133,6 +133,7 @@ export class Scheduler {
       // What follows a guess counts only once the guess was right.
       sequence.computed += count - drafts.length;
       sequence.again = Math.max(0, sequence.again - count);
+      sequence.hasRun = true;
       sequence.hasSampled = samples > 0;
       sequence.pending += samples > 0 ? 1 : 0;
       sequence.verifying = drafts.length > 0;

@@ -104,6 +104,8 @@ export class Sequence {
   paused = false;
   /** A submitted step verifies guesses: how many tokens it yields is not known yet. */
   verifying = false;
+  /** A submitted step has computed something of it, also where it has lost its place since. */
+  hasRun = false;
   /** Its last step since it was admitted has sampled for it: the head that guesses knows what its last token came from. */
   hasSampled = false;
   /** Guesses that were right, before one that was not: with a state, which lies before them, they are computed once more. */

@@ -180,6 +180,33 @@ describe('Scheduler with a prefix cache', () => {
     expect(sequences.map(({ cached }) => cached)).toEqual([0, 48, 48, 48, 48]);
   });
 
+  test('nobody waits for a prefix that is not computed any further, because its reader is behind', async () => {
+    const rig = new Rig(on);
+    const [behind, other] = [rig.related(0, 48, 3, 4), rig.related(0, 48, 3, 4)];
+    rig.scheduler.add([behind]);
+    await rig.step();
+    behind.paused = true;
+    rig.scheduler.add([other]);
+    await rig.drain();
+    expect([behind, other].map(({ status }) => status)).toEqual(['running', 'finished']);
+    behind.paused = false;
+    await rig.drain();
+    expectDone(rig, [behind, other]);
+  });
+
+  test('what a sequence finds of its own, where it lost its place within its prompt, is no hit', async () => {
+    const rig = new Rig({ ...on, maxRunning: 1, preemptionThreshold: 0 });
+    const [low, high] = [rig.ranked(0, 60, 3), rig.ranked(1, 5, 3)];
+    rig.scheduler.add([low]);
+    await rig.step();
+    await rig.step();
+    rig.scheduler.add([high]);
+    await rig.drain();
+    expectDone(rig, [low, high]);
+    expect(rig.runner.batches.filter(({ prefills }) => prefills.some(({ sequence }) => sequence === low))).toHaveLength(4);
+    expect(low.cached).toBe(0);
+  });
+
   test('a namespace shares with itself only', async () => {
     const rig = new Rig(on);
     for (const [salt, cached] of [['a', 0], ['b', 0], ['a', 40]] as const) {
