@@ -1,4 +1,4 @@
-// Parley's models for the Vercel AI SDK: `npm install ai`, then `node ai-sdk.mjs "What is the capital of France?"`
+// Parley's models for the Vercel AI SDK 7: `npm install ai@7`, then `node ai-sdk.mjs "What is the capital of France?"`
 import { generateText, streamText } from 'ai';
 import { Parley } from 'parley';
 import { createParley } from 'parley/ai-sdk';

@@ -17,8 +17,8 @@ export const shown = (path) => (folderProblem() === undefined ? relative(process
 export const REMOVE = `To remove it: rm -r ${shown(CACHE)}`;
 
 export const say = (line) => process.stderr.write(`setup: ${line}\n`);
-/** Whether the user has forbidden to install and fetch. */
-export const isForbidden = () => process.env.PARLEY_NO_INSTALL === '1';
+/** Whether the user has forbidden to install and fetch, in any of the words that sources/node/settings.ts takes for yes. */
+export const isForbidden = () => ['1', 'on', 'yes', 'true'].includes((process.env.PARLEY_NO_INSTALL ?? '').toLowerCase());
 
 /** A failure that the user can mend; printed without a stack. `exitCode` 2: the same start would meet it again. */
 export class SetupError extends Error {

@@ -49,6 +49,18 @@ async function documentOf(base: string): Promise<Document> {
   return JSON.parse(text) as Document;
 }
 
+/** The paths that the table of docs/api.md gives a listener, those of `all` among them. An empty cell stands for the one above it. */
+function tabledPaths(task: string): string[] {
+  const page = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
+  const rows = page.slice(page.indexOf('\n## Routes\n'), page.indexOf('\n## Requests\n')).match(/^\|.*\|$/gm)!;
+  let listener = '';
+  return rows.slice(2).flatMap((row) => {
+    const [, name = '', routes = ''] = row.split('|').map((cell) => cell.trim());
+    listener = name || listener;
+    return [task, 'all'].includes(listener) ? [...routes.matchAll(/`(?:[A-Z]+ )?(\/[^`]+)`/g)].map(([, path]) => path!) : [];
+  });
+}
+
 /** Whether the document takes a value as the body of a path. */
 const takerOf = ({ paths }: Document, path: string, type = 'application/json'): ((value: unknown) => boolean) =>
   new Ajv({ strict: false }).compile(paths[path]!['post']!.requestBody!.content[type]!.schema);
@@ -70,6 +82,7 @@ describe('/openapi.json', () => {
       const described = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`));
       expect(described.sort(), task).toEqual(routesOf(apps[task]));
       expect(described.length, task).toBeGreaterThan(10);
+      expect(tabledPaths(task).sort(), `the table of docs/api.md, ${task}`).toEqual(Object.keys(paths).sort());
       const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
       for (const { summary, tags } of operations) expect([summary, ...tags].filter(Boolean).length).toBeGreaterThan(1);
     }

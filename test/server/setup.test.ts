@@ -13,6 +13,8 @@ import { send, until } from '../support/listeners.ts';
 import { spawnAt, whenReady } from '../support/server-process.ts';
 import { chromiumEnvironment } from '../setup-browsers.mjs';
 import { planDrivers, refusal, unpackSwiftShader, usedLine } from '../../server/setup/drivers.mjs';
+import { isForbidden } from '../../server/setup/setup.mjs';
+import { sourceSettings } from '../../sources/node/index.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'parley-setup-'));
@@ -117,6 +119,21 @@ describe('what is told', () => {
     },
   );
 });
+
+test.each([undefined, '', '0', 'false', '1', 'true', 'Yes'])(
+  'PARLEY_NO_INSTALL=%s forbids installing where it forbids fetching',
+  (value) => {
+    vi.stubEnv('PARLEY_NO_INSTALL', value);
+    vi.stubEnv('HF_HUB_OFFLINE', undefined);
+    try {
+      const forbids = value !== undefined && ['1', 'true', 'Yes'].includes(value);
+      expect(isForbidden()).toBe(forbids);
+      expect(sourceSettings(process.env).offline !== undefined).toBe(forbids);
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  },
+);
 
 test('files are looked for where the command was given', () => {
   writeFileSync(join(folder, 'here.json'), '{"port": 4000}');
