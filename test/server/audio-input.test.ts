@@ -49,6 +49,12 @@ const SHAPES: Readonly<Record<string, { readonly seconds?: number; readonly befo
   'caf-16000-16.caf': { seconds: 0.5 },
   'mov-44100-24-stereo.mov': { seconds: 0.1 },
   'mov-16000-float.mov': { seconds: 0.2 },
+  'mov-8000-alaw.mov': { seconds: 0.5 },
+  'mov-8000-8.mov': { seconds: 0.5 },
+  'mp4-16000-pcm.mp4': { seconds: 0.5 },
+  'mp4-96000-pcm-24-stereo.mp4': { seconds: 0.05 },
+  'mp4-8000-float-fragments.mp4': { seconds: 0.5 },
+  'm4a-7.1.m4a': { seconds: 0.5 },
   'caf-alac.caf': { seconds: 0.5 },
   'aifc-8000-mulaw.aifc': { seconds: 0.5 },
   'wav-8000-mulaw-stereo.wav': { seconds: 0.5 },
@@ -112,6 +118,69 @@ describe('a file', () => {
     expect(decode(flac.slice(0, flac.length * 0.5)).warnings).toEqual([
       'the FLAC file is cut short or damaged: it is transcribed as far as it could be read',
     ]);
+  });
+
+  test.each([
+    ['m4a-fast-start.m4a', 0],
+    ['mp4-fragments.mp4', 341],
+    ['webm-opus.webm', 0],
+    ['film.webm', 0],
+    ['mkv-flac.mkv', 0],
+    ['mkv-aac.mkv', 1024],
+    ['mp4-8000-float-fragments.mp4', 0],
+    ['aiff-16000-16.aiff', 0],
+    ['caf-16000-16.caf', 0],
+    ['au-8000-mulaw.au', 0],
+    ['w64-48000-stereo.w64', 0],
+    ['wav-8000-adpcm-ms.wav', 0],
+  ])('%s that ends in the middle of its sound is heard as far as it goes, and says so', (name, before) => {
+    const whole = decode(read(name)).heard;
+    const { heard, warnings } = decode(read(name).slice(0, 0.7 * read(name).length));
+    expect(heard.length / whole.length).toBeGreaterThan(0.4);
+    expect(heard.length / whole.length).toBeLessThan(0.85);
+    expect(likeness(heard.subarray(before), clip)).toBeGreaterThan(0.8);
+    expect(warnings).toEqual([expect.stringMatching(/^the \w+ file is cut short/)]);
+  });
+
+  test('that was cut out of a longer one is heard from its first whole frame', () => {
+    for (const [name, frame] of [
+      ['mp3-8000-no-header.mp3', 1152],
+      ['mp2-16000.mp2', 1152],
+      ['aac-22050.aac', 743],
+      ['aac-48000-stereo.aac', 341],
+    ] as const) {
+      const whole = decode(read(name)).heard;
+      const { heard } = decode(read(name).subarray(1));
+      expect(Math.abs(whole.length - frame - heard.length), name).toBeLessThan(3);
+      expect(likeness(heard, whole.subarray(whole.length - heard.length)), name).toBeGreaterThan(0.95);
+      expect(decodedBytes(read(name).subarray(1)), name).toBeGreaterThan(0);
+    }
+    // Players pass over silence and tags of other kinds too.
+    expect(decode(joinBytes([new Uint8Array(3000), read('mp3-8000-no-header.mp3')])).heard).toEqual(
+      decode(read('mp3-8000-no-header.mp3')).heard,
+    );
+  });
+
+  test('with few frames of MPEG sound somewhere is not taken for it', () => {
+    const sound = read('mp2-16000.mp2');
+    for (const [bytes, name] of [
+      [joinBytes([new Uint8Array(100), sound.subarray(0, 3 * 288), new Uint8Array(5000)]), 'no known audio format'],
+      [joinBytes([new Uint8Array(70_000), sound]), 'no known audio format'],
+      [joinBytes([Buffer.from('\0\0\x01\xba', 'latin1'), sound]), 'MPEG video'],
+    ] as const) {
+      expect(() => decode(bytes)).toThrow(
+        expect.objectContaining({ status: 400, message: expect.stringContaining(`the file is ${name};`) }),
+      );
+      expect(decodedBytes(bytes)).toBe(0);
+    }
+  });
+
+  test('of which no packet can be decoded is refused as damaged, and not as one without samples', () => {
+    const bytes = Uint8Array.from(read('m4a-fast-start.m4a'));
+    bytes.fill(0, Buffer.from(bytes).indexOf('mdat') + 4);
+    expect(() => decode(bytes)).toThrow(
+      expect.objectContaining({ code: 'unsupported_audio', message: 'the MP4 file is damaged or cut short: nothing in it can be decoded' }),
+    );
   });
 
   test('that ends before its sound is refused with its format', () => {

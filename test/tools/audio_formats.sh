@@ -21,6 +21,8 @@ make mp3-48000-vbr-no-header.mp3 2.1 -ar 48000 -q:a 9 -write_xing 0
 make mp2-16000.mp2 2.1 -ar 16000 -b:a 32k -f mp2
 make m4a-44100-stereo.m4a 2.1 -c:a aac -ar 44100 -ac 2 -b:a 48k
 make m4a-16000-mono.m4a 2.1 -c:a aac -ar 16000 -b:a 24k
+make m4a-fast-start.m4a 2.1 -c:a aac -ar 16000 -b:a 24k -movflags +faststart
+make m4a-7.1.m4a 0.5 -c:a aac -ac 8 -b:a 96k
 make mp4-fragments.mp4 2.1 -c:a aac -ar 48000 -b:a 32k -movflags +frag_keyframe+empty_moov+default_base_moof -frag_duration 500000
 make alac-16000.m4a 0.5 -c:a alac -ar 16000
 make alac-44100-24.m4a 0.2 -c:a alac -ar 44100 -sample_fmt s32p
@@ -57,6 +59,11 @@ make ogg-vorbis-5.1.ogg 2.1 -c:a libvorbis -ar 48000 -ac 6 -q:a 0
 make mov-aac-44100.mov 2.1 -c:a aac -ar 44100 -b:a 32k
 make mov-44100-24-stereo.mov 0.1 -ar 44100 -ac 2 -c:a pcm_s24be
 make mov-16000-float.mov 0.2 -ar 16000 -c:a pcm_f32be
+make mov-8000-alaw.mov 0.5 -ar 8000 -c:a pcm_alaw
+make mov-8000-8.mov 0.5 -ar 8000 -c:a pcm_s8
+make mp4-16000-pcm.mp4 0.5 -ar 16000 -c:a pcm_s16le
+make mp4-96000-pcm-24-stereo.mp4 0.05 -ar 96000 -ac 2 -c:a pcm_s24be
+make mp4-8000-float-fragments.mp4 0.5 -ar 8000 -c:a pcm_f32le -movflags +frag_keyframe+empty_moov -frag_duration 100000
 # What telephone systems and recorders keep.
 make wav-8000-adpcm-ms.wav 2.1 -ar 8000 -c:a adpcm_ms
 make wav-22050-adpcm-ima-stereo.wav 0.5 -ar 22050 -ac 2 -c:a adpcm_ima_wav

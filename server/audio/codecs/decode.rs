@@ -109,7 +109,7 @@ thread_local! {
 }
 
 /// Finds out what the file of `length` bytes is; 0, or a negative number. `is_mpeg` is 1 for MP3: where it may seek, Symphonia guesses the length of
-/// a file without a header from its first frames, and then takes what lies beyond for padding.
+/// a file without a header from its first frames, and then takes what lies beyond for padding. It is 1 too for a file that is cut short: see missedEnd.
 #[unsafe(no_mangle)]
 pub extern "C" fn open(length: u32, is_mpeg: u32) -> i32 {
     let file = Box::new(HostFile { at: 0, length: u64::from(length), seekable: is_mpeg == 0 });

@@ -1,6 +1,7 @@
 /** Sound out of containers: Symphonia in WebAssembly finds and decodes it, and libopus decodes what is Opus. Runs in the codec worker. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { instantiateCodecs } from '../codecs-module.ts';
+import { missedEnd } from './cut-short.ts';
 import { presentationOf } from './mp4-edits.ts';
 import { OpusStream } from './opus-stream.ts';
 import type { FileFormat } from './sniff.ts';
@@ -27,7 +28,7 @@ export class ContainerError extends Error {
 /** What codecs/decode.rs exports; the constants here have the meanings of its numbers. */
 interface Exports {
   readonly memory: WebAssembly.Memory;
-  open(length: number, isMpeg: number): number;
+  open(length: number, isStream: number): number;
   next(): number;
   rate(): number;
   samples(): number;
@@ -39,6 +40,8 @@ interface Exports {
   head_length(): number;
 }
 
+/** What a length has room in. */
+const MAX_LENGTH = 0xffff_ffff;
 const CUT = -5;
 const BROKEN = -4;
 const END = 0;
@@ -91,7 +94,10 @@ export function* decodeContainer(container: Container, damage: Damage): Generato
 
 function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Generator<Piece> {
   const wasm = guarded(() => instantiate(bytes));
-  check(guarded(() => wasm.open(bytes.length, format === 'MP3' ? 1 : 0)));
+  const end = missedEnd(format, bytes);
+  // Nothing is looked for behind the place of a stream, which is good for what is not there. Without a length of its own it would end at once.
+  const isStream = format === 'MP3' || end !== undefined;
+  check(guarded(() => wasm.open(Math.min(end ?? bytes.length, MAX_LENGTH), isStream ? 1 : 0)));
   let opus: OpusStream | undefined;
   let heard = false;
   try {
@@ -110,8 +116,8 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
         else damage.packets++;
       } else if (status === DAMAGED) damage.packets++;
       else if (heard) {
-        // A recorder that cannot go back leaves the sizes of WebM open, so that any end is a good one.
-        damage.isCut = status !== CUT || format !== 'WebM';
+        // A recorder that cannot go back leaves the sizes of WebM open, so that any end of it is a good one.
+        damage.isCut = status !== CUT || format !== 'WebM' || end !== undefined;
         return;
       } else check(status);
       if (!piece || piece.samples.length === 0) continue;

@@ -9,8 +9,8 @@ import { writeFailure } from '../temporary-folder.ts';
 import { ContainerError, decodeContainer } from './containers.ts';
 import type { Damage, Piece } from './containers.ts';
 import { GSM_BLOCK_BYTES, GSM_RATE, GsmDecoder } from './gsm.ts';
-import { READ_FORMATS, SNIFFED_BYTES, formatOf, nameOf } from './sniff.ts';
-import type { FileFormat } from './sniff.ts';
+import { READ_FORMATS, formatOf, nameOf } from './sniff.ts';
+import type { FileFormat, KnownFile } from './sniff.ts';
 import { UnreadError, soundOf } from './unwrap.ts';
 import type { Sound } from './unwrap.ts';
 
@@ -51,22 +51,24 @@ export interface DecodeOptions {
  */
 export function decodeUpload(bytes: FileBytes, path: string, options: DecodeOptions = {}): Decoded {
   if (bytes.length === 0) throw refusal('audio_too_short', 'the file is empty');
-  const head = bytes.subarray(0, SNIFFED_BYTES);
-  const format = formatOf(head);
-  if (format === undefined) throw refusal('unsupported_audio', `the file is ${nameOf(head)}; ${READ_LIST} files are read`);
-  const sound = found(format, bytes);
-  return sound.kind === 'wav' ? decodeWav(sound.bytes, path) : decodeOther({ format, sound, fileBytes: bytes.length }, path, options);
+  const known = formatOf(bytes);
+  if (!known) throw refusal('unsupported_audio', `the file is ${nameOf(bytes)}; ${READ_LIST} files are read`);
+  const { format } = known;
+  const sound = found(known, bytes);
+  return sound.kind === 'wav'
+    ? decodeWav(format, sound.bytes, path)
+    : decodeOther({ format, sound, fileBytes: bytes.length }, path, options);
 }
 
-function found(format: FileFormat, bytes: FileBytes): Sound {
+function found(known: KnownFile, bytes: FileBytes): Sound {
   try {
-    return soundOf(format, bytes);
+    return soundOf(known, bytes);
   } catch (error) {
     throw error instanceof UnreadError ? refusal('unsupported_audio', error.message, error) : error;
   }
 }
 
-function decodeWav(bytes: FileBytes, path: string): Decoded {
+function decodeWav(format: FileFormat, bytes: FileBytes, path: string): Decoded {
   const wav = parseWavHeader(bytes);
   if (wav.frames === 0) throw noSamples();
   const seconds = wav.frames / wav.sampleRate;
@@ -75,7 +77,7 @@ function decodeWav(bytes: FileBytes, path: string): Decoded {
   }
   writePieces(path, pieces(bytes, wav));
   const { dataBytes, missingBytes } = wav;
-  const cut = `the WAV file is cut short: ${dataBytes + missingBytes} bytes of samples declared, ${dataBytes} present and transcribed`;
+  const cut = `the ${format} file is cut short: ${dataBytes + missingBytes} bytes of samples declared, ${dataBytes} present and transcribed`;
   return { samples: { path, ...shapeOf(wav) }, warnings: missingBytes > 0 ? [cut] : [] };
 }
 
@@ -89,7 +91,7 @@ interface Packed {
 /** Everything but samples; what comes of it is kept in 16 bits, which is what speech in it is worth. */
 function decodeOther({ format, sound, fileBytes }: Packed, path: string, options: DecodeOptions): Decoded {
   const tick = budget(format, options);
-  const damage: Damage = { packets: 0, isCut: false };
+  const damage: Damage = { packets: 0, isCut: sound.kind !== 'wav' && sound.isCut === true };
   let length = 0;
   const limit = secondsOf(fileBytes) * TRANSCRIPTION_RATE;
   const counted = function* (): Generator<Uint8Array> {
@@ -105,7 +107,7 @@ function decodeOther({ format, sound, fileBytes }: Packed, path: string, options
   } catch (error) {
     throw error instanceof ContainerError ? refusal('unsupported_audio', sentenceOf(format, error), error) : error;
   }
-  if (length === 0) throw noSamples();
+  if (length === 0) throw damage.packets > 0 ? refusal('unsupported_audio', nothingIn(format)) : noSamples();
   return { samples: { path, encoding: 's16', length }, warnings: warningsOf(format, damage) };
 }
 
@@ -151,16 +153,19 @@ function* resampled(format: FileFormat, all: Iterable<Piece>): Generator<Float32
 
 /** Bytes of the samples that decodeUpload makes of a file, or the most that it may make; 0 for what it will refuse. */
 export function decodedBytes(bytes: FileBytes): number {
-  const format = formatOf(bytes.subarray(0, SNIFFED_BYTES));
-  if (format === undefined) return 0;
+  const known = formatOf(bytes);
+  if (!known) return 0;
   const most = sampleBytes({ encoding: 's16', length: secondsOf(bytes.length) * TRANSCRIPTION_RATE });
   // It is copied without its tags.
-  if (format === 'FLV') return most + bytes.length;
+  if (known.format === 'FLV') return most + bytes.length;
   try {
-    const sound = soundOf(format, bytes);
+    const sound = soundOf(known, bytes, true);
     if (sound.kind !== 'wav') return most;
     const wav = parseWavHeader(sound.bytes);
-    return wav.frames / wav.sampleRate > MAX_AUDIO_SECONDS ? 0 : sampleBytes(shapeOf(wav));
+    const { encoding, length } = shapeOf(wav);
+    const longest = MAX_AUDIO_SECONDS * TRANSCRIPTION_RATE;
+    // A film may have less than it seems to.
+    return length > longest && known.format !== 'MP4' ? 0 : sampleBytes({ encoding, length: Math.min(length, longest) });
   } catch {
     // Why it cannot be read is said by the decoding.
     return 0;
@@ -180,8 +185,10 @@ const noSamples = (): HttpError => refusal('audio_too_short', 'the file has no s
 function sentenceOf(format: FileFormat, { problem }: ContainerError): string {
   if (problem === 'no-track') return `the ${format} file has no sound track of a codec that is read; ${READ_CODECS} are`;
   if (problem === 'no-codec') return `the sound in the ${format} file is of a codec that is not read; ${READ_CODECS} are`;
-  return `the ${format} file is damaged or cut short: nothing in it can be decoded`;
+  return nothingIn(format);
 }
+
+const nothingIn = (format: FileFormat): string => `the ${format} file is damaged or cut short: nothing in it can be decoded`;
 
 function warningsOf(format: FileFormat, { packets, isCut }: Damage): string[] {
   const left = packets === 1 ? '1 packet was' : `${packets} packets were`;

@@ -1,4 +1,5 @@
 /** Headers of files whose samples lie elsewhere. */
+import type { FileBytes } from '../../../engine/audio/wav.ts';
 
 /** A WAV file with this fmt chunk, up to its samples. */
 export function wavHead(format: DataView, dataBytes: number): Uint8Array {
@@ -52,4 +53,33 @@ export function aiffHead({ type, bits, rate, channels, frames }: AiffShape): Uin
 
 function put(bytes: Uint8Array, at: number, text: string): void {
   bytes.set(new TextEncoder().encode(text), at);
+}
+
+/** Bytes before a part of a file, without a copy of it. */
+export class Spliced implements FileBytes {
+  readonly length: number;
+  readonly #head: Uint8Array;
+  readonly #bytes: FileBytes;
+  readonly #from: number;
+
+  constructor(head: Uint8Array, bytes: FileBytes, from = 0, count = bytes.length - from) {
+    this.#head = head;
+    this.#bytes = bytes;
+    this.#from = from;
+    this.length = head.length + count;
+  }
+
+  subarray(from: number, to = this.length): Uint8Array {
+    const [first, end] = [Math.max(0, from), Math.min(to, this.length)];
+    if (first >= end) return new Uint8Array();
+    const before = this.#head.length;
+    const rest = this.#bytes.subarray(this.#from + Math.max(0, first - before), this.#from + Math.max(0, end - before));
+    if (first >= before) return rest;
+    const head = this.#head.subarray(first, end);
+    if (end <= before) return head;
+    const joined = new Uint8Array(end - first);
+    joined.set(head);
+    joined.set(rest, head.length);
+    return joined;
+  }
 }

@@ -37,7 +37,7 @@ export function presentationOf(bytes: FileBytes): Presentation {
   return { skip: edit.mediaTime / mediaScale, ...(length > 0 && { length }) };
 }
 
-const whole = (bytes: FileBytes): Box => ({ type: '', from: 0, to: bytes.length });
+export const whole = (bytes: FileBytes): Box => ({ type: '', from: 0, to: bytes.length });
 
 /** The first of the tracks with sound. */
 export function soundTrack(bytes: FileBytes): Box | undefined {
@@ -65,7 +65,7 @@ function firstEdit(bytes: FileBytes, { from, to }: Box): { duration: number; med
 }
 
 /** Ticks a second of an mvhd or mdhd box. */
-function timescaleOf(bytes: FileBytes, { from, to }: Box): number {
+export function timescaleOf(bytes: FileBytes, { from, to }: Box): number {
   const view = viewOf(bytes, from, Math.min(to, from + 24));
   if (view.byteLength < 24) return 0;
   return view.getUint32(view.getUint8(0) === 1 ? 20 : 12);
@@ -73,27 +73,43 @@ function timescaleOf(bytes: FileBytes, { from, to }: Box): number {
 
 /** The first box of each type in turn, one inside the other. */
 export function find(bytes: FileBytes, parent: Box, ...types: readonly string[]): Box | undefined {
-  return types.reduce<Box | undefined>((box, type) => box && boxes(bytes, box).find((child) => child.type === type), parent);
+  return types.reduce<Box | undefined>((box, type) => box && child(bytes, box, type), parent);
 }
 
-function boxes(bytes: FileBytes, { from, to }: Box): Box[] {
+/** The first of a type, of the first boxes. */
+function child(bytes: FileBytes, parent: Box, type: string): Box | undefined {
+  let looked = 0;
+  for (const box of eachBox(bytes, parent)) {
+    if (box.type === type) return box;
+    if (++looked >= MAX_BOXES) break;
+  }
+  return undefined;
+}
+
+/** The first boxes in one. */
+export function boxes(bytes: FileBytes, box: Box, most = MAX_BOXES): Box[] {
   const all: Box[] = [];
-  for (let at = from; at + 8 <= to && all.length < MAX_BOXES;) {
+  for (const one of eachBox(bytes, box)) if (all.push(one) >= most) break;
+  return all;
+}
+
+/** All boxes in one, of which a file in fragments has tens of thousands. */
+export function* eachBox(bytes: FileBytes, { from, to }: Box): Generator<Box> {
+  for (let at = from; at + 8 <= to;) {
     const view = viewOf(bytes, at, Math.min(at + 16, to));
     const short = view.getUint32(0);
     const isLong = short === 1 && view.byteLength === 16;
     const size = short === 0 ? to - at : isLong ? Number(view.getBigUint64(8)) : short;
     const head = isLong ? 16 : 8;
     if (size < head || size > to - at) break;
-    all.push({ type: text(bytes, at + 4), from: at + head, to: at + size });
+    yield { type: text(bytes, at + 4), from: at + head, to: at + size };
     at += size;
   }
-  return all;
 }
 
 const text = (bytes: FileBytes, at: number): string => String.fromCharCode(...bytes.subarray(at, at + 4));
 
-function viewOf(bytes: FileBytes, from: number, to: number): DataView {
+export function viewOf(bytes: FileBytes, from: number, to: number): DataView {
   const { buffer, byteOffset, byteLength } = bytes.subarray(from, to);
   return new DataView(buffer, byteOffset, byteLength);
 }

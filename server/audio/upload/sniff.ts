@@ -1,5 +1,7 @@
 /** What a file is, by its first bytes: names and declared types lie. */
 import { isWav } from '../../../engine/audio/wav.ts';
+import type { FileBytes } from '../../../engine/audio/wav.ts';
+import { mpegStart } from './mpeg-start.ts';
 
 /** Files that are decoded, as errors and documents name them. */
 export const READ_FORMATS = ['WAV', 'MP3', 'FLAC', 'Ogg', 'MP4', 'WebM', 'AAC', 'AIFF', 'CAF', 'AU', 'W64', 'FLV'] as const;
@@ -36,19 +38,30 @@ const OTHER: readonly (readonly [string, RegExp])[] = [
   ['WavPack', /^wvpk/],
   ["Monkey's Audio", /^MAC /],
   ['RealMedia', /^\.(RMF|ra)/],
+  ['MPEG video', /^\0\0\x01[\xb3\xba]/],
 ];
 
-/** How many bytes formatOf looks at. */
-export const SNIFFED_BYTES = 33;
+/** How many bytes of a file say what it is. */
+const SNIFFED_BYTES = 33;
 
-/** The format of a file that begins like this; undefined if it is none that is read. */
-export function formatOf(head: Uint8Array): FileFormat | undefined {
-  return isWav(head) ? 'WAV' : READ.find(([, magic]) => magic.test(latin1(head)))?.[0];
+/** What a file is, and the byte where that begins. */
+export interface KnownFile {
+  readonly format: FileFormat;
+  readonly at: number;
+}
+
+/** What a file is; undefined if it is none that is read. */
+export function formatOf(bytes: FileBytes): KnownFile | undefined {
+  const head = bytes.subarray(0, SNIFFED_BYTES);
+  const format = isWav(head) ? 'WAV' : READ.find(([, magic]) => magic.test(latin1(head)))?.[0];
+  if (format) return { format, at: 0 };
+  // What has another name is that, whatever its bytes look like further on.
+  return otherName(head) === undefined ? mpegStart(bytes) : undefined;
 }
 
 /** What to call a file that is not read. */
-export function nameOf(head: Uint8Array): string {
-  return OTHER.find(([, magic]) => magic.test(latin1(head)))?.[0] ?? 'no known audio format';
-}
+export const nameOf = (bytes: FileBytes): string => otherName(bytes.subarray(0, SNIFFED_BYTES)) ?? 'no known audio format';
 
-const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes.subarray(0, SNIFFED_BYTES));
+const otherName = (head: Uint8Array): string | undefined => OTHER.find(([, magic]) => magic.test(latin1(head)))?.[0];
+
+const latin1 = (head: Uint8Array): string => String.fromCharCode(...head);

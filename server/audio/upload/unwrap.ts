@@ -4,15 +4,21 @@
  */
 import { findWavData, isPlaceholder, wavTag } from '../../../engine/audio/wav.ts';
 import type { FileBytes, WavData } from '../../../engine/audio/wav.ts';
+import { withKnownChannels } from './aac-channels.ts';
+import { withRealSize } from './cut-short.ts';
+import type { Sized } from './cut-short.ts';
+import { filmSamples } from './film-samples.ts';
 import { flvSound } from './flv.ts';
-import { aiffHead, wavHead } from './heads.ts';
-import { withByteOrder } from './mov-pcm.ts';
-import type { FileFormat } from './sniff.ts';
+import { Spliced, aiffHead, wavHead } from './heads.ts';
+import type { FileFormat, KnownFile } from './sniff.ts';
 
-/** `wav` = samples as they lie in a WAV file; `gsm` = blocks of GSM 06.10; `packed` = what the codecs find in a file of this format. */
+/** `wav` = samples as they lie in a WAV file; `gsm` = blocks of GSM 06.10; `packed` = what the codecs find in a file of this format. `isCut` = it said that there is more. */
 export type Sound =
-  | { readonly kind: 'wav' | 'gsm'; readonly bytes: FileBytes }
-  | { readonly kind: 'packed'; readonly bytes: FileBytes; readonly format: FileFormat };
+  | { readonly kind: 'wav'; readonly bytes: FileBytes }
+  | ({ readonly bytes: FileBytes; readonly isCut?: boolean } & (
+      | { readonly kind: 'gsm' }
+      | { readonly kind: 'packed'; readonly format: FileFormat }
+    ));
 
 /** A file that its headers rule out, in a sentence. */
 export class UnreadError extends Error {}
@@ -24,20 +30,24 @@ const MPEG = [0x50, 0x55] as const;
 /** PCM, float, A-law and mu-law. */
 const SAMPLES = [1, 3, 6, 7] as const;
 
-/** Who decodes this file, and what they are shown; throws UnreadError, or EngineError('invalid_audio') for broken headers. */
-export function soundOf(format: FileFormat, bytes: FileBytes): Sound {
+/**
+ * Who decodes this file, and what they are shown; throws UnreadError, or EngineError('invalid_audio') for broken headers. `isRough`: what is shown may be more
+ * than there is, and is found sooner.
+ */
+export function soundOf({ format, at }: KnownFile, file: FileBytes, isRough = false): Sound {
+  const bytes = at === 0 ? file : new Spliced(new Uint8Array(), file, at);
   if (format === 'WAV') return wavSound(bytes);
   if (format === 'W64') return wavSound(w64AsWav(bytes));
-  if (format === 'AU') return { kind: 'packed', format: 'AIFF', bytes: auAsAiff(bytes) };
+  if (format === 'AU') return { kind: 'packed', format: 'AIFF', ...auAsAiff(bytes) };
   if (format === 'FLV') return flashSound(bytes);
-  if (format === 'MP4') return { kind: 'packed', format, bytes: filmOf(bytes) };
+  if (format === 'MP4') return filmSound(bytes, isRough);
+  if (format === 'AIFF' || format === 'CAF') return { kind: 'packed', format, ...withRealSize(format, bytes) };
   return { kind: 'packed', format, bytes };
 }
 
-function filmOf(bytes: FileBytes): FileBytes {
-  const film = withByteOrder(bytes);
-  if (film) return film;
-  throw new UnreadError('the sound in the MP4 file is PCM with the highest byte first, described in a way that is not read');
+function filmSound(bytes: FileBytes, isRough: boolean): Sound {
+  const samples = filmSamples(bytes, isRough);
+  return samples ? { kind: 'wav', bytes: samples } : { kind: 'packed', format: 'MP4', bytes: withKnownChannels(bytes) };
 }
 
 function flashSound(bytes: FileBytes): Sound {
@@ -51,49 +61,21 @@ function flashSound(bytes: FileBytes): Sound {
 function wavSound(bytes: FileBytes): Sound {
   const data = findWavData(bytes);
   const tag = wavTag(data);
-  if (tag === GSM) return { kind: 'gsm', bytes: contentOf(bytes, data) };
-  if (MPEG.some((one) => one === tag)) return { kind: 'packed', format: 'MP3', bytes: contentOf(bytes, data) };
+  const isCut = !isPlaceholder(data.declared) && data.declared > bytes.length - data.from;
+  if (tag === GSM) return { kind: 'gsm', bytes: contentOf(bytes, data), isCut };
+  if (MPEG.some((one) => one === tag)) return { kind: 'packed', format: 'MP3', bytes: contentOf(bytes, data), isCut };
   if (SAMPLES.some((one) => one === tag)) return { kind: 'wav', bytes };
   if (tag !== MS_ADPCM && tag !== IMA_ADPCM) {
     throw new UnreadError(`WAV encoding ${tag} is not read; PCM, float, A-law, mu-law, MS ADPCM, IMA ADPCM, GSM 06.10, and MPEG are`);
   }
   const content = contentOf(bytes, data);
   // Without the chunks before it, and with the length that there is.
-  return { kind: 'packed', format: 'WAV', bytes: new Spliced(wavHead(data.format, content.length), content) };
+  return { kind: 'packed', format: 'WAV', bytes: new Spliced(wavHead(data.format, content.length), content), isCut };
 }
 
 function contentOf(bytes: FileBytes, { from, declared }: WavData): FileBytes {
   const rest = bytes.length - from;
   return new Spliced(new Uint8Array(), bytes, from, isPlaceholder(declared) ? rest : Math.min(rest, declared));
-}
-
-/** Bytes before a part of a file, without a copy of it. */
-export class Spliced implements FileBytes {
-  readonly length: number;
-  readonly #head: Uint8Array;
-  readonly #bytes: FileBytes;
-  readonly #from: number;
-
-  constructor(head: Uint8Array, bytes: FileBytes, from = 0, count = bytes.length - from) {
-    this.#head = head;
-    this.#bytes = bytes;
-    this.#from = from;
-    this.length = head.length + count;
-  }
-
-  subarray(from: number, to = this.length): Uint8Array {
-    const [first, end] = [Math.max(0, from), Math.min(to, this.length)];
-    if (first >= end) return new Uint8Array();
-    const before = this.#head.length;
-    const rest = this.#bytes.subarray(this.#from + Math.max(0, first - before), this.#from + Math.max(0, end - before));
-    if (first >= before) return rest;
-    const head = this.#head.subarray(first, end);
-    if (end <= before) return head;
-    const joined = new Uint8Array(end - first);
-    joined.set(head);
-    joined.set(rest, head.length);
-    return joined;
-  }
 }
 
 const GUID_BYTES = 16;
@@ -115,8 +97,8 @@ function w64AsWav(bytes: FileBytes): FileBytes {
     if (name === 'data' && format) {
       const declared = size - W64_CHUNK;
       // Recorders that cannot go back leave 0 or all ones.
-      const count = declared > 0 && declared <= rest ? declared : rest;
-      return new Spliced(wavHead(format, count), bytes, at + W64_CHUNK, count);
+      const isOpen = declared <= 0 || isPlaceholder(declared);
+      return new Spliced(wavHead(format, isOpen ? rest : declared), bytes, at + W64_CHUNK, isOpen ? rest : Math.min(rest, declared));
     }
     if (size < W64_CHUNK || size - W64_CHUNK > rest) break;
     if (name === 'fmt ') format = unpadded(viewOf(bytes, at + W64_CHUNK, at + Math.min(size, 128)));
@@ -138,7 +120,7 @@ const AU_ENCODINGS: Readonly<Record<number, readonly [type: string, bits: number
 }; // prettier-ignore
 
 /** AU has AIFF's samples, highest byte first. */
-function auAsAiff(bytes: FileBytes): FileBytes {
+function auAsAiff(bytes: FileBytes): Sized {
   if (bytes.length < AU_HEAD_BYTES) throw new UnreadError('the AU file is cut short in its header');
   const view = viewOf(bytes, 0, AU_HEAD_BYTES);
   const field = (index: number): number => view.getUint32(4 * index);
@@ -151,7 +133,8 @@ function auAsAiff(bytes: FileBytes): FileBytes {
   const rest = Math.max(0, bytes.length - from);
   const frameBytes = (channels * bits) / 8;
   const frames = Math.floor((isPlaceholder(declared) ? rest : Math.min(declared, rest)) / frameBytes);
-  return new Spliced(aiffHead({ type, bits, rate, channels, frames }), bytes, from, frames * frameBytes);
+  const file = new Spliced(aiffHead({ type, bits, rate, channels, frames }), bytes, from, frames * frameBytes);
+  return { bytes: file, isCut: !isPlaceholder(declared) && declared > rest };
 }
 
 function viewOf(bytes: FileBytes, from: number, to: number): DataView {

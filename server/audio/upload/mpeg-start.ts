@@ -1,0 +1,77 @@
+/**
+ * Where MPEG sound begins in a file that was cut out of a longer one: it begins in the middle of a frame, which players pass over. Sources: ISO/IEC 11172-3 and
+ * 13818-3, frame headers; ISO/IEC 13818-7, ADTS.
+ */
+import type { FileBytes } from '../../../engine/audio/wav.ts';
+
+export interface MpegStart {
+  readonly format: 'MP3' | 'AAC';
+  readonly at: number;
+}
+
+/** How far a file is searched. No frame is as long, but a tag or silence of zeros may stand before the first. */
+const SEARCHED_BYTES = 1 << 16;
+/** Of the longest frame, ADTS's; the last that begins in what is searched is followed by others. */
+const FRAME_BYTES = 1 << 13;
+/** Frames that must follow each other: one header is found in any noise. */
+const FRAMES = 4;
+/** kbit/s by the header's number: of MPEG 1, layers III and II, and of MPEG 2 and 2.5. */
+const BIT_RATES = [
+  [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
+  [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
+  [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+] as const;
+const RATES = [44_100, 48_000, 32_000] as const;
+const MPEG_1 = 3;
+const LAYER_III = 1;
+const LAYER_II = 2;
+
+/** The first of frames that follow each other; undefined where there are none. */
+export function mpegStart(bytes: FileBytes): MpegStart | undefined {
+  const part = bytes.subarray(0, Math.min(bytes.length, SEARCHED_BYTES + FRAMES * FRAME_BYTES));
+  for (let at = 0; at < Math.min(part.length, SEARCHED_BYTES); at++) {
+    if (part[at] !== 0xff) continue;
+    if (follow(part, at, mpegFrame)) return { format: 'MP3', at };
+    if (follow(part, at, adtsFrame)) return { format: 'AAC', at };
+  }
+  return undefined;
+}
+
+/** What all frames of a stream have in common, and the bytes of one. */
+interface Frame {
+  readonly kind: number;
+  readonly length: number;
+}
+
+function follow(part: Uint8Array, from: number, read: (part: Uint8Array, at: number) => Frame | undefined): boolean {
+  let kind: number | undefined;
+  for (let frames = 0, at = from; frames < FRAMES; frames++) {
+    const frame = read(part, at);
+    if (!frame || (kind ?? frame.kind) !== frame.kind) return false;
+    kind = frame.kind;
+    at += frame.length;
+  }
+  return true;
+}
+
+function mpegFrame(part: Uint8Array, at: number): Frame | undefined {
+  const [first, second = 0, third = 0] = [part[at], part[at + 1], part[at + 2]];
+  if (first !== 0xff || (second & 0xe0) !== 0xe0) return undefined;
+  const [version, layer] = [(second >> 3) & 3, (second >> 1) & 3];
+  if (version === 1 || (layer !== LAYER_III && layer !== LAYER_II)) return undefined;
+  const bitRate = BIT_RATES[version === MPEG_1 ? layer - 1 : 2]?.[third >> 4];
+  const rate = RATES[(third >> 2) & 3];
+  if (!bitRate || !rate) return undefined;
+  // Layer III of MPEG 2 and 2.5 has half the samples in a frame. MPEG 2 halves the rates, and 2.5 once more.
+  const bytesOfSamples = version !== MPEG_1 && layer === LAYER_III ? 72 : 144;
+  const length = Math.floor((bytesOfSamples * 1000 * bitRate) / (rate / (version === MPEG_1 ? 1 : version === 2 ? 2 : 4)));
+  return { kind: ((second & 0xfe) << 8) | (third & 0x0c), length: length + ((third >> 1) & 1) };
+}
+
+function adtsFrame(part: Uint8Array, at: number): Frame | undefined {
+  const [first, second = 0, third = 0, fourth = 0, fifth = 0, sixth = 0] = part.subarray(at, at + 6);
+  // A layer of 0 tells it from MPEG's own frames; the last three numbers of rates are none.
+  if (first !== 0xff || (second & 0xf6) !== 0xf0 || ((third >> 2) & 15) > 12) return undefined;
+  const length = ((fourth & 3) << 11) | (fifth << 3) | (sixth >> 5);
+  return length < 8 ? undefined : { kind: (second << 16) | ((third & 0xfd) << 8) | (fourth & 0xc0), length };
+}
