@@ -37,6 +37,29 @@ describe.skipIf(findChromium() === undefined)('fields', () => {
     expect(engine.chats.at(-1)!.messages[0]).toMatchObject({ role: 'system', content: 'Be brief, please.' });
   });
 
+  test('a conversation with nothing but a system prompt can be deleted, and one whose prompt was taken back is not kept', async () => {
+    const first = await openPage(context, servers.url);
+    await system(first).fill('Be brief.');
+    await first.getByRole('button', { name: 'Delete Untitled' }).waitFor();
+    const second = await openPage(context, servers.url);
+    const titles = second.locator('.conversations .title');
+    await expect.poll(() => titles.count()).toBe(2);
+    await second.getByRole('button', { name: 'Delete Untitled' }).click();
+    await expect.poll(() => titles.count()).toBe(1);
+    await second.getByRole('button', { name: 'Undo' }).click();
+    await expect.poll(() => titles.count()).toBe(2);
+    await second
+      .locator('.conversations li', { has: second.getByRole('button', { name: 'Delete Untitled' }) })
+      .locator('.title')
+      .click();
+    await expect.poll(() => system(second).inputValue()).toBe('Be brief.');
+    await system(second).fill('');
+    await expect.poll(() => second.getByRole('button', { name: 'Delete Untitled' }).count()).toBe(0);
+    const third = await openPage(context, servers.url);
+    await expect.poll(() => third.locator('.rail .state').count()).toBe(3);
+    expect(await third.locator('.conversations .title').count()).toBe(1);
+  });
+
   test('words that are to be expected are, too', async () => {
     const page = await openPage(context, servers.url, 'transcribe');
     await page.getByLabel('Names and words to expect').pressSequentially('Parley');

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import { describe, expect, test, vi } from 'vitest';
 import type { SessionState } from '../../web/src/backend/session-state.ts';
 import type { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
-import { aboutWords, memoryWords, namedLanguages } from '../../web/src/models/about-words.ts';
+import { aboutWords, languageCode, memoryWords, namedLanguages } from '../../web/src/models/about-words.ts';
 import { aboutOf } from '../../web/src/models/manifest.ts';
 import type { ModelAbout } from '../../web/src/models/manifest.ts';
 import { ModelChoices } from '../../web/src/models/model-choices.ts';
@@ -31,6 +31,18 @@ test.each([
 
 test('languages are listed by their names; what is no code keeps its own', () => {
   expect(namedLanguages(['en', 'x y', 'de'])).toEqual([['en', 'English'], ['de', 'German'], ['x y', 'x y']]); // prettier-ignore
+});
+
+test('a language that a server calls by its name has its code; what is no name stays as it is', () => {
+  expect(['english', 'German', 'hawaiian', 'cantonese', 'hebrew', 'javanese'].map(languageCode)).toEqual([
+    'en',
+    'de',
+    'haw',
+    'yue',
+    'he',
+    'jv',
+  ]);
+  expect(['en', 'myanmar', ''].map(languageCode)).toEqual(['en', 'myanmar', '']);
 });
 
 test('a context is at most a tab has; memory is that of the weights and of a conversation that fills it', () => {

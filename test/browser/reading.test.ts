@@ -298,6 +298,16 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     await page.keyboard.press('Escape');
   });
 
+  test('nor does it send the message, also where Safari says of it only that it was used', async () => {
+    const field = page.locator('.composer textarea');
+    await field.fill('にほん');
+    for (const said of [{ isComposing: true }, { keyCode: 229 }]) {
+      await field.dispatchEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true, ...said });
+      expect(await field.inputValue()).toBe('にほん');
+    }
+    await field.fill('');
+  });
+
   test('the list of commands follows the arrow keys, for eyes and for screen readers, and says when nothing is found', async () => {
     await page.focus('.composer textarea');
     await page.keyboard.press('Control+k');

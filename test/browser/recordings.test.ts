@@ -1,5 +1,5 @@
 /** Sound files before they are transcribed: how they are read, and how long ones are sent. What needs no browser. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
@@ -169,6 +169,21 @@ describe('a transcription server', () => {
       expect(await segments(engine)).toEqual([[0.5, 1, ' Heard']]);
       expect(posted).toEqual(['verbose_json 0.5', 'verbose_json 2.0', 'verbose_json 2.0']);
     });
+  });
+
+  test('that gives the name of a language is asked with its code for what follows, as OpenAI wants it', async () => {
+    const asked: (FormDataEntryValue | null)[] = [];
+    vi.stubGlobal('fetch', async (_url: string, init?: RequestInit) => {
+      if (init?.method !== 'POST') return Response.json({ data: [{ id: 'm' }] });
+      asked.push((init.body as FormData).get('language'));
+      return Response.json({ text: 'Hallo', language: 'german', segments: [{ start: 0, end: 1, text: ' Hallo' }] });
+    });
+    const server = 'http://x/v1';
+    const engine = new RemoteEngine({ servers: { chat: server, speech: server, transcription: server }, apiKey: '' });
+    for await (const event of transcribeInPieces(engine, { samples: talk(90) }, new AbortController().signal)) void event;
+    vi.unstubAllGlobals();
+    // The first is the silence that asks for its format.
+    expect(asked).toEqual([null, null, 'de']);
   });
 
   test('that has no times gives the text, and gets each recording once all the same', async () => {

@@ -247,6 +247,40 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     await expect.poll(heard, { timeout: 30_000 }).toBe(60 * RATE);
   });
 
+  test('a take that is made has the clock of its own sound, and not that of the one before', async () => {
+    const page = await openPage(context, url, 'speak');
+    await page.getByRole('button', { name: 'Speak', exact: true }).click();
+    await page.locator('.take').getByRole('button', { name: 'Play' }).waitFor();
+    const clock = page.locator('.take .number').nth(1);
+    await expect.poll(() => clock.innerText()).not.toMatch(/^0:00\.0/);
+    engine.options = { delay: 1e6 };
+    await page.getByRole('button', { name: 'Speak', exact: true }).click();
+    await page.waitForSelector('.take[data-status="making"]');
+    expect(await clock.innerText()).toBe('0:00.0 / 0:00.0');
+    await page.keyboard.press('Escape');
+  });
+
+  test('the recording that is open stays so when another tab adds one', async () => {
+    const [first, second] = [await openPage(context, url, 'transcribe'), await openPage(context, url, 'transcribe')];
+    const take = (page: Page, name: string) =>
+      page.locator('.intake input').setInputFiles({ name, mimeType: 'audio/wav', buffer: tone(2) });
+    await take(first, 'one.wav');
+    await first.waitForSelector('.transcript[data-status="done"]');
+    // As it is found at the next visit, and as it came from another tab.
+    await first.reload();
+    await first.waitForSelector('.transcript');
+    await second.waitForSelector('.transcript');
+    await second.waitForSelector('.transcript[data-status="done"]');
+    await first.locator('.segments-list p').first().focus();
+    const third = await openPage(context, url, 'transcribe');
+    await take(third, 'two.wav');
+    for (const page of [first, second]) {
+      await page.locator('.recordings').getByText('two.wav').waitFor();
+      expect(await page.locator('.transcript .number').first().innerText()).toBe('one.wav');
+    }
+    expect(await first.evaluate(() => document.activeElement!.role)).toBe('textbox');
+  });
+
   test('a recording that another tab hears is shown as that, and not offered to be stopped or heard again here', async () => {
     const [first, second] = [await openPage(context, url, 'transcribe'), await openPage(context, url, 'transcribe')];
     engine.options = { delay: 500 };

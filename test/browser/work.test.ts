@@ -299,6 +299,22 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     await expect.poll(() => questions(page)).toEqual(['Not kept', 'Kept']);
   });
 
+  test('where other pages of the address have filled what a tab keeps, a question is answered and kept all the same', async () => {
+    const page = await openPage(context, url);
+    await page.evaluate(() => {
+      for (let length = 1 << 20; length > 0;)
+        try {
+          sessionStorage.setItem(`other ${length} ${sessionStorage.length}`, 'x'.repeat(length));
+        } catch {
+          length >>= 1;
+        }
+    });
+    await ask(page, 'Hi');
+    await page.reload();
+    await openConversation(page, 'Hi');
+    await expect.poll(() => questions(page)).toEqual(['Hi']);
+  });
+
   test('a turn that was refused in the middle of a conversation stays, and is kept with the next', async () => {
     await context.addInitScript(() => {
       const put = IDBObjectStore.prototype.put;

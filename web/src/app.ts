@@ -113,7 +113,7 @@ export class App implements Services {
     addEventListener('online', () => (this.online.value = true));
     addEventListener('offline', () => (this.online.value = false));
     this.#probed = this.#probeServer();
-    const work = [this.conversations.restore(), this.speech.takes.restore(), this.transcription.transcripts.restore()];
+    const work = [this.conversations.restore(), this.speech.takes.restore(), this.transcription.restore()];
     await Promise.all([this.library.refresh(), ...work]);
     this.environment.value = await detectEnvironment();
     if (!canCompute(this.environment.value)) this.settings.useServers();

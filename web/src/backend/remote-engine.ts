@@ -16,6 +16,7 @@ import { EngineError } from '../../../engine/errors.ts';
 import type { EngineErrorCode } from '../../../engine/errors.ts';
 import { samplingToWire } from '../../../engine/sampling.ts';
 import { ServerGoneError } from '../failure.ts';
+import { languageCode } from '../models/about-words.ts';
 import type { ModelAbout, ModelTask } from '../models/manifest.ts';
 import { isLoopback, isWebAddress } from './servers.ts';
 import { sseData } from './sse.ts';
@@ -86,7 +87,9 @@ export class RemoteEngine implements TaskEngine {
   async *transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
     const duration = request.samples.length / ASR_RATE;
     const answer = await this.#transcription(request, signal, await this.#format(signal));
-    yield { type: 'start', duration, language: answer.language ?? request.language ?? '' };
+    // It is asked with what it said for the next piece, and not every server takes the name that it gives.
+    const language = answer.language === undefined ? request.language : languageCode(answer.language);
+    yield { type: 'start', duration, language: language ?? '' };
     const whole = { start: 0, end: duration, text: answer.text };
     const segments = answer.segments ?? (answer.text.trim() === '' ? [] : [whole]);
     for (const [id, segment] of segments.entries()) {

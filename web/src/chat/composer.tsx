@@ -2,6 +2,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { ModelPlace } from '../model-place.tsx';
+import { isComposing } from '../ui/composing.ts';
 import { directBeforePaste, directionOf } from '../ui/direction.ts';
 import { isUnderFinger } from '../ui/kept-focus.ts';
 import { Trace } from '../ui/trace.tsx';
@@ -62,7 +63,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
         onPaste={directBeforePaste}
         onInput={(event) => (conversation.draft.value = event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+          if (event.key !== 'Enter' || event.shiftKey || isComposing(event)) return;
           event.preventDefault();
           if (!conversation.running.peek()) submit();
         }}

@@ -45,8 +45,12 @@ function ConversationItem({ conversation, onChosen }: { conversation: Conversati
         {conversation.running.value && <span class="running-mark" role="img" aria-label="answering" />}
         {conversation.title.value || 'Untitled'}
       </button>
-      {conversation.messages.value.length > 0 && (
-        <button class="plain" aria-label={`Delete ${conversation.title.value}`} onClick={() => conversations.remove(conversation)}>
+      {(conversation.messages.value.length > 0 || conversation.system.value !== '') && (
+        <button
+          class="plain"
+          aria-label={`Delete ${conversation.title.value || 'Untitled'}`}
+          onClick={() => conversations.remove(conversation)}
+        >
           ×
         </button>
       )}

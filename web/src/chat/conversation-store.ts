@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import type { Services } from '../services.ts';
 import { UNDO_MS } from '../storage/deletions.ts';
-import { siteStorage } from '../storage/site-storage.ts';
+import { keepForTab, siteStorage } from '../storage/site-storage.ts';
 import { Conversation } from './conversation.ts';
 import type { ConversationData } from './conversation-data.ts';
 import { exportFile, readExportFile } from './conversation-file.ts';
@@ -36,7 +36,7 @@ export class ConversationStore {
   async restore(): Promise<void> {
     try {
       const saved = (await this.#history.all()).sort((a, b) => b.updated - a.updated);
-      const kept = saved.filter(({ removed }) => removed === undefined).map((data) => this.#keep(new Conversation(this.#app, this, data)));
+      const kept = saved.filter(holdsSomething).map((data) => this.#keep(new Conversation(this.#app, this, data)));
       this.list.value = [...this.list.value, ...kept];
       for (const data of saved) if (data.removed !== undefined) this.#offerUndo(new Conversation(this.#app, this, data), data.removed);
       const last = siteStorage('sessionStorage')?.getItem(CURRENT);
@@ -58,7 +58,7 @@ export class ConversationStore {
 
   open(id: string): void {
     this.currentId.value = id;
-    siteStorage('sessionStorage')?.setItem(CURRENT, id);
+    keepForTab(CURRENT, id);
   }
 
   /** Copies a conversation up to and including a message. */
@@ -74,7 +74,7 @@ export class ConversationStore {
    * the browser refused. Never rejects.
    */
   async store(fallback: ConversationData, edit: Edit): Promise<ConversationData | undefined> {
-    if (fallback.id === this.currentId.peek()) siteStorage('sessionStorage')?.setItem(CURRENT, fallback.id);
+    if (fallback.id === this.currentId.peek()) keepForTab(CURRENT, fallback.id);
     try {
       const stored = await this.#history.edit(fallback, edit);
       this.problem.value = '';
@@ -140,7 +140,7 @@ export class ConversationStore {
       this.#takeAway(shown, stored.removed);
     } else if (shown && stored) shown.adopt(stored);
     else if (shown) this.#drop(shown);
-    else if (stored && stored.removed === undefined)
+    else if (stored && holdsSomething(stored))
       this.list.value = [this.#keep(new Conversation(this.#app, this, stored)), ...this.list.peek()];
   }
 
@@ -177,3 +177,7 @@ export class ConversationStore {
     this.problem.value = `Conversations cannot be kept here: ${whyNotKept(error)}`;
   }
 }
+
+/** Of one whose system prompt was typed and taken back nothing is left to be shown, or deleted. */
+const holdsSomething = ({ removed, messages, system }: ConversationData): boolean =>
+  removed === undefined && (messages.length > 0 || system !== '');

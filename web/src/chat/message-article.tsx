@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { useRemedy } from '../engine-notice.tsx';
 import { ACTION_WORDS } from '../state-words.ts';
+import { isComposing } from '../ui/composing.ts';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { formatCount, sentence } from '../util.ts';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
@@ -57,7 +58,7 @@ function Editor({ text, onDone, onCancel }: { text: string; onDone: (text: strin
     <form
       class="stack editor"
       onKeyDown={(event) => {
-        if (event.key !== 'Escape' || event.isComposing) return;
+        if (event.key !== 'Escape' || isComposing(event)) return;
         event.preventDefault();
         onCancel();
       }}

@@ -38,3 +38,14 @@ export function languageName(code: string): string {
 export function namedLanguages(codes: readonly string[]): readonly (readonly [code: string, name: string])[] {
   return codes.map((code) => [code, languageName(code)] as const).sort(([, a], [, b]) => a.localeCompare(b, 'en'));
 }
+
+const LETTERS = Array.from({ length: 26 }, (_, at) => String.fromCharCode(97 + at));
+/** Codes that a name may be of: all of two letters, and Whisper's of three. */
+const CODES = [...LETTERS.flatMap((first) => LETTERS.map((second) => first + second)), 'haw', 'yue'];
+
+/** The code of a language by its English name, as OpenAI's servers call it; what is the name of none stays as it is. */
+export function languageCode(name: string): string {
+  const names = new Intl.DisplayNames('en', { type: 'language' });
+  const code = CODES.find((one) => names.of(one)?.toLowerCase() === name.toLowerCase());
+  return code === undefined ? name : Intl.getCanonicalLocales(code)[0]!;
+}

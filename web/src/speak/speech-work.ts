@@ -39,7 +39,7 @@ export class SpeechWork {
     const { voice } = this.#app.choices;
     this.player.unlock();
     // What was heard before has no button any more: the player belongs to this take.
-    this.player.pause();
+    this.player.clear();
     this.#abort = new AbortController();
     const { signal } = this.#abort;
     const take = new Take(emptyTake(newId(), this.text.peek().trim(), voice, speed), new Float32Array(0));

@@ -6,3 +6,12 @@ export function siteStorage(kind: 'localStorage' | 'sessionStorage'): Storage | 
     return undefined;
   }
 }
+
+/** Keeps a text over a reload of the page, where there is room for it: other pages of this address may have filled what they share. */
+export function keepForTab(key: string, text: string): void {
+  try {
+    siteStorage('sessionStorage')?.setItem(key, text);
+  } catch {
+    // The next visit begins without it.
+  }
+}

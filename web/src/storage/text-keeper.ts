@@ -2,7 +2,7 @@
 import type { Signal } from '@preact/signals';
 import { newId } from '../util.ts';
 import type { Database } from './database.ts';
-import { siteStorage } from './site-storage.ts';
+import { keepForTab, siteStorage } from './site-storage.ts';
 import type { Tabs } from './tabs.ts';
 
 interface KeptText {
@@ -57,11 +57,10 @@ export class TextKeeper {
    * first one in its storage, and takes one of its own.
    */
   async #claim(): Promise<string> {
-    const storage = siteStorage('sessionStorage');
-    const before = storage?.getItem(TAB);
+    const before = siteStorage('sessionStorage')?.getItem(TAB);
     if (before && (await this.#tabs.claim(before))) return before;
     const tab = newId();
-    storage?.setItem(TAB, tab);
+    keepForTab(TAB, tab);
     await this.#tabs.claim(tab);
     return tab;
   }

@@ -1,5 +1,5 @@
 /** What the transcribe view shows, and what goes on while another view is open: the recordings, the one that is heard, the sound. */
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import type { Services } from '../services.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { peaksOf } from '../audio/peaks.ts';
@@ -23,7 +23,7 @@ export class TranscriptionWork {
   readonly waiting = signal<readonly File[]>([]);
   /** Why the last recordings could not be taken. */
   readonly problem = signal('');
-  /** The transcript that is open: the chosen one, else the newest. */
+  /** The transcript that is open: the chosen one, else the newest; once it is shown it is the chosen one. */
   readonly current = computed(() => {
     const items = this.transcripts.items.value;
     return items.find(({ id }) => id === this.#chosen.value) ?? items[0];
@@ -42,6 +42,15 @@ export class TranscriptionWork {
       revive: (data, isAlive) => new Transcript(data.status === 'hearing' && !isAlive ? { ...data, status: 'stopped' } : data),
       labelOf: ({ name }) => `transcript of ${name}`,
       leave: (transcript) => this.#leave(transcript),
+    });
+  }
+
+  /** Brings back what is stored. What is open then stays so: another tab's newer recording must not take its place while it is read, heard or corrected. */
+  async restore(): Promise<void> {
+    await this.transcripts.restore();
+    effect(() => {
+      const open = this.current.value;
+      if (open && this.#chosen.value === '') this.#chosen.value = open.id;
     });
   }
 

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { App } from '../app.ts';
 import { ACTION_WORDS } from '../state-words.ts';
+import { isComposing } from './composing.ts';
 
 interface Command {
   readonly name: string;
@@ -105,7 +106,7 @@ function Commands({ onChosen }: { onChosen: () => void }) {
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     // The keys belong to what composes letters.
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (event.key === 'ArrowDown') chosen.value = Math.max(0, Math.min(found.length - 1, chosen.value + 1));
     else if (event.key === 'ArrowUp') chosen.value = Math.max(0, chosen.value - 1);
     else if (event.key === 'Enter') run(found[chosen.value]);

@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { isComposing } from './composing.ts';
 
 /**
  * Esc, wherever the focus is: `stop` says whether there was anything to stop. The key is left to an open dialog and to whoever has used it
@@ -9,8 +10,8 @@ export function useEscape(stop: () => boolean, at: Document | Window = document)
   latest.current = stop;
   useEffect(() => {
     const onKey = (event: Event): void => {
-      const { key, isComposing, defaultPrevented } = event as KeyboardEvent;
-      if (key !== 'Escape' || isComposing || defaultPrevented || document.querySelector('dialog[open]')) return;
+      const { key, defaultPrevented } = event as KeyboardEvent;
+      if (key !== 'Escape' || isComposing(event as KeyboardEvent) || defaultPrevented || document.querySelector('dialog[open]')) return;
       if (latest.current()) event.preventDefault();
     };
     at.addEventListener('keydown', onKey);
