@@ -2,6 +2,7 @@
 /** `npx parley`: its commands, as HELP has them; `serve`, or no command, starts the server, as `npm start` does. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { outliveReaders } from './closed-pipe.mjs';
 import { IS_REPOSITORY, ROOT } from './setup/layout.mjs';
 import { installPackages, requireNode, requireTemporaryFolder, withSetup } from './setup/setup.mjs';
 import { unpackedDriver } from './setup/drivers.mjs';
@@ -30,6 +31,7 @@ const HELP = `Usage: parley [COMMAND]
 
 'parley COMMAND --help' says more; 'parley --version' says which version this is.`;
 
+outliveReaders();
 const [name, ...rest] = process.argv.slice(2);
 if (Object.hasOwn(COMMANDS, name ?? '')) {
   await withSetup(async () => {

@@ -1,5 +1,5 @@
 /** `parley bench [MODEL]`: how fast a model is on this machine, beside what its adapter reaches, and which kernels take the time. */
-import { writeFile } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RANDOM_SHAPES, RANDOM_TYPES, describeModel, randomPath, resolveConfig, traceEvents } from '../../engine/index.ts';
 import type { AdapterReport, ChatRequest, EngineConfig, ProfileEntry, RandomModel } from '../../engine/index.ts';
@@ -78,6 +78,7 @@ export async function runBench(argv: readonly string[]): Promise<void> {
   if (argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
   await command('bench', OPTIONS, async () => {
     const call = parseCall(argv);
+    if (call.trace !== undefined) await requireWritable(call.trace);
     const path = call.random ? randomPath(call.random) : call.model === BUNDLED ? BUNDLED : await modelPath(call.model);
     const adapter = await measureAdapter(call.adapter);
     const { task } = await describeModel(createNodePlatform({ log: () => undefined }), { path }, resolveConfig({}));
@@ -224,6 +225,15 @@ function asker(engine: EngineSupervisor, prompt: readonly number[], maxTokens: n
       betweenTokens: percentiles(between),
     };
   };
+}
+
+/** Minutes of measuring would end in nothing where the time line cannot be written. */
+async function requireWritable(file: string): Promise<void> {
+  try {
+    await (await open(file, 'a')).close();
+  } catch (error) {
+    throw new UsageError(`--trace ${file}: it cannot be written (${(error as NodeJS.ErrnoException).code})`);
+  }
 }
 
 /** Writes the time line of a profile. */

@@ -68,7 +68,9 @@ export async function runModels(argv: readonly string[]): Promise<void> {
   await orExit(async () => {
     const settings = sourceSettings(process.env);
     const cached = await listCache(settings);
-    const shown = [...bundledModels(), ...cached.filter(({ format, path }) => format !== 'other' || path.startsWith(settings.ownCache))];
+    const isOurs = ({ format, path, complete }: CachedModel): boolean =>
+      format !== 'other' || !complete || path.startsWith(settings.ownCache);
+    const shown = [...bundledModels(), ...cached.filter(isOurs)];
     const rows = shown.map(({ source, size, format, path, complete }) => [
       source,
       formatBytes(size),

@@ -42,7 +42,7 @@ export async function presetProblem(
   const plan = await import('../../engine/index.ts');
   for (const [adapter, loads] of loadsByAdapter(config, preset.models)) {
     const memory = await read(adapter, engine.deviceMemory);
-    if ('problem' in memory) return { message: memory.problem, isWithoutAdapter: true };
+    if ('problem' in memory) return { message: `${memory.problem}; 'npx parley adapters' lists what there is.`, isWithoutAdapter: true };
     const message = describeMisfit({ preset: preset.name, loads, memory, engine, plan });
     if (message !== undefined) return { message, isWithoutAdapter: false };
   }

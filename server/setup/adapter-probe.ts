@@ -24,14 +24,24 @@ export interface AdapterMemoryLine {
 }
 
 const print = (line: ProbeLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
+/** Prints what `work` finds of an adapter, or why that cannot be said. */
+const printOf = async (name: string, backend: string, work: () => Promise<ProbeLine>): Promise<void> => {
+  try {
+    print(await work());
+  } catch (error) {
+    print({ type: 'failed', name, backend, problem: error instanceof Error ? error.message : String(error) });
+  }
+};
 const platform = createNodePlatform();
 const listed = (await platform.adapters?.()) ?? [];
 const [what, name = '', given = ''] = process.argv.slice(2);
 if (what === '--memory') {
-  const { info, bytes, from } = await probeMemory(platform, name || undefined, given === '' ? undefined : Number(given));
-  print({ type: 'memory', name: info.name, bytes, from, software: info.software });
+  await printOf(name, '', async () => {
+    const { info, bytes, from } = await probeMemory(platform, name || undefined, given === '' ? undefined : Number(given));
+    return { type: 'memory', name: info.name, bytes, from, software: info.software };
+  });
 } else if (what === '--speed') {
-  print({ type: 'adapter', name, backend: '', report: await probeAdapter(platform, name || undefined) });
+  await printOf(name, '', async () => ({ type: 'adapter', name, backend: '', report: await probeAdapter(platform, name || undefined) }));
 } else if (what === '--list') {
   const standard = await platform.requestAdapter({}).then(
     ({ info }) => info.description,
@@ -41,11 +51,8 @@ if (what === '--memory') {
 } else {
   for (const [index, { name, backend }] of listed.entries()) {
     const twin = listed.slice(0, index).filter((other) => other.name === name).length;
-    try {
-      print({ type: 'adapter', name, backend, report: await probeAdapter(platform, twin === 0 ? name : `${name}#${twin}`) });
-    } catch (error) {
-      print({ type: 'failed', name, backend, problem: error instanceof Error ? error.message : String(error) });
-    }
+    const report = (): Promise<AdapterReport> => probeAdapter(platform, twin === 0 ? name : `${name}#${twin}`);
+    await printOf(name, backend, async () => ({ type: 'adapter', name, backend, report: await report() }));
   }
 }
 process.exit(0);

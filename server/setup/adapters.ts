@@ -100,15 +100,17 @@ export async function readAdapterMemory(
   given: number | undefined,
 ): Promise<AdapterMemoryLine | { readonly problem: string }> {
   const { lines, problem } = await probe({}, ['--memory', name ?? '', given === undefined ? '' : String(given)]);
-  return lines.find((line) => line.type === 'memory') ?? { problem: problem ?? 'the adapter says nothing of its memory' };
+  return lines.find((line) => line.type === 'memory') ?? { problem: failure(lines) ?? problem ?? 'the adapter says nothing of its memory' };
 }
 
 /** How fast the adapter is that a name chooses (undefined: the standard one), measured by a process of its own. */
 export async function measureAdapter(name: string | undefined): Promise<AdapterReport | { readonly problem: string }> {
   const { lines, problem } = await probe({}, ['--speed', name ?? '']);
   const found = lines.find((line) => line.type === 'adapter');
-  return found?.report ?? { problem: problem ?? 'the adapter gave no figures' };
+  return found?.report ?? { problem: failure(lines) ?? problem ?? 'the adapter gave no figures' };
 }
+
+const failure = (lines: readonly ProbeLine[]): string | undefined => lines.find((line) => line.type === 'failed')?.problem;
 
 async function probe(
   environment: Readonly<Record<string, string>>,

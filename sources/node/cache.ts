@@ -27,9 +27,12 @@ export interface CachedModel {
   readonly format: ModelFormat | 'other';
   /** Its folder. */
   readonly path: string;
-  /** Whether what is there can be loaded, or was only begun. */
+  /** False where a pull was only begun. */
   readonly complete: boolean;
 }
+
+/** Contents on their way, ours with their notes and those of Hugging Face's own tools: they belong to no commit yet. */
+const UNFINISHED = /\.(parley-part|incomplete)(\.|$)/;
 
 /** Everything in both caches, the hub's first, each by name. */
 export async function listCache(settings: SourceSettings): Promise<CachedModel[]> {
@@ -43,11 +46,17 @@ async function listHub(cache: string): Promise<CachedModel[]> {
       const id = repoOfFolder(name);
       if (id === undefined) return [];
       const repo = new CachedRepo(cache, id);
-      const [size, formats] = await Promise.all([folderBytes(repo.folder), formatsOf(repo)]);
-      return [{ source: id, size, format: formats[0] ?? 'other', path: repo.folder, complete: formats.length > 0 }];
+      const [size, formats, begun] = await Promise.all([folderBytes(repo.folder), formatsOf(repo), isBegun(repo)]);
+      return [{ source: id, size, format: formats[0] ?? 'other', path: repo.folder, complete: formats.length > 0 || !begun }];
     }),
   );
   return found.flat();
+}
+
+/** Whether contents lie here that no commit has yet: files get their names when all of them are there. */
+async function isBegun({ folder }: CachedRepo): Promise<boolean> {
+  const blobs = await readdir(join(folder, 'blobs')).catch((): string[] => []);
+  return blobs.some((blob) => UNFINISHED.test(blob)) || (blobs.length > 0 && (await entriesBelow(join(folder, 'snapshots'))).length === 0);
 }
 
 /** What can be read of a model's commits, as far as their files are here. */
@@ -187,14 +196,14 @@ function sharedFiles(here: readonly RepoFile[], removed: readonly { readonly pat
 async function removeUnused({ folder }: CachedRepo): Promise<void> {
   const links = await entriesBelow(join(folder, 'snapshots'));
   const used = new Set(await Promise.all(links.map(async (path) => (await readlink(path).catch(() => path)).split(/[\\/]/).at(-1)!)));
-  for (const blob of await readdir(join(folder, 'blobs')).catch(() => []))
-    if (!used.has(blob)) await rm(join(folder, 'blobs', blob), { force: true });
+  const blobs = await readdir(join(folder, 'blobs')).catch(() => []);
+  for (const blob of blobs) if (!used.has(blob) && !UNFINISHED.test(blob)) await rm(join(folder, 'blobs', blob), { force: true });
   const commits = new Set(links.map((path) => path.slice(join(folder, 'snapshots').length + 1).split(/[\\/]/)[0]!));
   for (const commit of await readdir(join(folder, 'snapshots')).catch(() => []))
     if (!commits.has(commit)) await rm(join(folder, 'snapshots', commit), { recursive: true });
   for (const ref of await entriesBelow(join(folder, 'refs'))) if (!commits.has((await readFile(ref, 'utf8')).trim())) await rm(ref);
   for (const listing of await entriesBelow(join(folder, '.parley'))) if (!commits.has(basename(listing, '.json'))) await rm(listing);
-  if (commits.size === 0) await rm(folder, { recursive: true });
+  if (commits.size === 0 && !blobs.some((blob) => UNFINISHED.test(blob))) await rm(folder, { recursive: true });
 }
 
 async function entriesBelow(folder: string): Promise<string[]> {

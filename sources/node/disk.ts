@@ -34,9 +34,9 @@ export async function requireRoom(disk: DiskAccess, folder: string, bytes: numbe
   );
 }
 
-/** A failure of the file system in words; what is none of the known ones stays what it is. */
+/** A failure of the file system in words; any other stays what it is. */
 export function diskError(error: unknown, path: string): unknown {
-  const code = (error as NodeJS.ErrnoException | null)?.code;
+  const { code, syscall } = (error ?? {}) as NodeJS.ErrnoException;
   const folder = dirname(path);
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new SourceError('disk', `the disk is full: ${folder}; what came is kept, so make room and do the same again`, { cause: error });
@@ -46,6 +46,11 @@ export function diskError(error: unknown, path: string): unknown {
     });
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
     return new SourceError('disk', `this may not be written: ${folder} (${code}); set HF_HOME and PARLEY_CACHE to folders that may`, {
+      cause: error,
+    });
+  // A link to a disk that is away, a file in a folder's place, a name that is too long.
+  if (code !== undefined && syscall !== undefined)
+    return new SourceError('disk', `nothing can be kept in ${folder} (${code}); HF_HOME and PARLEY_CACHE name other folders`, {
       cause: error,
     });
   return error;

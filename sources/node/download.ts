@@ -26,6 +26,8 @@ export interface FileJob {
   readonly version: string;
   /** Sent with each range where the version is a strong ETag. */
   readonly ifRange?: string;
+  /** What `tagOf` said of the file before, where no hash tells a mixture of two files. */
+  readonly tag?: string;
   readonly hash?: FileHash;
   /** Where it stands when it is whole. */
   readonly to: string;
@@ -75,7 +77,12 @@ export function limiter(count: number): <T>(work: () => Promise<T>) => Promise<T
   };
 }
 
-/** The server sends the whole file whatever is asked for. */
+/** How a server tells a file from what stands at its address later: its ETag, else the time of its last change. */
+export function tagOf(headers: Headers): string | undefined {
+  return headers.get('etag') ?? headers.get('last-modified') ?? undefined;
+}
+
+/** The server sends the whole file whatever is asked for, or ranges of another file than before. */
 class NoRanges extends Error {}
 
 /** Fetches what is missing of a file; throws SourceError, with what came kept unless its hash is wrong. */
@@ -97,11 +104,22 @@ export async function downloadFile(job: FileJob, downloads: Downloads): Promise<
 }
 
 async function fetchPieces(job: FileJob, part: PartFile, downloads: Downloads, pieces: readonly Range[]): Promise<void> {
-  const ended = await Promise.allSettled(pieces.map((piece) => downloads.connection(() => fetchPiece(job, part, piece, downloads))));
-  const errors = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
-  const real = errors.find((error) => !(error instanceof NoRanges));
-  if (real !== undefined) throw real;
-  if (errors.length === 0) return;
+  // Where one piece is given up the others would be too, each only after attempts of its own.
+  const failed = new AbortController();
+  const stoppable = { ...downloads, signal: AbortSignal.any([downloads.signal, failed.signal]) };
+  const fetching = pieces.map((piece) =>
+    downloads.connection(async () => {
+      stoppable.signal.throwIfAborted();
+      await fetchPiece(job, part, piece, stoppable).catch((error: unknown) => {
+        failed.abort(error);
+        throw error;
+      });
+    }),
+  );
+  await Promise.allSettled(fetching);
+  downloads.signal.throwIfAborted();
+  if (!failed.signal.aborted) return;
+  if (!(failed.signal.reason instanceof NoRanges)) throw failed.signal.reason;
   // Over one connection, and all of it, which comes anyway: a server that has ranges sends the whole file where it is another one than before.
   downloads.onBytes(-part.bytes);
   part.forget();
@@ -186,6 +204,8 @@ function checkAnswer(job: FileJob, [from, to]: Range, answer: Response, fromStar
   const range = answer.headers.get('content-range') ?? '';
   const [, start, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(range) ?? [];
   if (Number(start) !== from || Number(total) !== job.size) throw wrong(`the range ${JSON.stringify(range.slice(0, 60))}`);
+  // Only a strong ETag can be asked for in a request.
+  if (job.tag !== undefined && tagOf(answer.headers) !== job.tag) throw new NoRanges();
   return 0;
 }
 

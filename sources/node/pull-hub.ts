@@ -43,6 +43,13 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
     return cached;
   }
   const choice = chooseModel(source, found.files);
+  if ((await Promise.all(choice.files.map((file) => repo.has(found.commit, file)))).every(Boolean)) {
+    // A cache that may only be read, as others share theirs, serves what it has; the hub is then asked again the next time.
+    await keepFound(repo, source, found).catch((error: unknown) => {
+      if (!(error instanceof SourceError) || error.kind !== 'disk') throw error;
+    });
+    return { ...resolved(repo, source, found.commit, choice), fetched: 0 };
+  }
   await mkdir(repo.folder, { recursive: true }).catch((error: unknown) => {
     throw diskError(error, repo.folder);
   });
@@ -55,10 +62,15 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   };
   return withLock(CachedRepo.lockPath(settings.hubCache, source.id), waiting, async (lock) => {
     const fetched = await fetchMissing({ repo, hub, source, context, lock, commit: found.commit, choice });
-    await repo.saveListing(found.commit, found.files);
-    await repo.setCommit(source.revision ?? 'main', found.commit);
+    await keepFound(repo, source, found);
     return { ...resolved(repo, source, found.commit, choice), fetched };
   });
+}
+
+/** Writes down what the hub says of a revision, whose files are here. */
+async function keepFound(repo: CachedRepo, { revision = 'main' }: HubSource, { commit, files }: Repository): Promise<void> {
+  await repo.saveListing(commit, files);
+  await repo.setCommit(revision, commit);
 }
 
 /** What would be taken without asking the hub; undefined when there is nothing whole. */

@@ -6,8 +6,10 @@ import type { SourceErrorKind } from '../errors.ts';
 import { parseRecipe } from '../recipe.ts';
 import type { RecommendedModel, RecommendedSource } from '../recommended.ts';
 import { parseSource } from '../source.ts';
+import type { HubSource } from '../source.ts';
 import type { PullContext, Resolved } from './context.ts';
-import { findHub, resolveHub } from './pull-hub.ts';
+import { CachedRepo } from './hub-cache.ts';
+import { findCached, findHub, resolveHub } from './pull-hub.ts';
 import { findRecipe, resolveRecipe } from './pull-recipe.ts';
 
 /** Recipes are named from the folder that this one is in. */
@@ -74,17 +76,22 @@ async function waysTo(model: RecommendedModel, context: PullContext): Promise<re
 
 async function wayOf({ id }: RecommendedModel, { from }: RecommendedSource, context: PullContext): Promise<Way> {
   const source = parseSource(from);
-  if (source.kind === 'hub') return { find: () => findHub(source, context), fetch: () => once(context, () => resolveHub(source, context)) };
+  if (source.kind === 'hub') return { find: () => findHub(source, context), fetch: () => fromHub(source, context) };
   const recipe = parseRecipe(from, await readFile(recipePath(from), 'utf8'));
   return { find: () => findRecipe(recipe, context), fetch: () => resolveRecipe(recipe, id, context) };
 }
 
 /** A hub that could not be reached is not asked again in the same run: three models would wait three times for it. */
-async function once(context: PullContext, fetch: () => Promise<Resolved>): Promise<Resolved> {
-  const { learnt } = context;
-  if (learnt.hubIsAway) throw learnt.hubIsAway;
+async function fromHub(source: HubSource, context: PullContext): Promise<Resolved> {
+  const { learnt, settings } = context;
+  if (learnt.hubIsAway) {
+    // As where the hub is found to be away now, what is in the cache is used.
+    const cached = await findCached(new CachedRepo(settings.hubCache, source.id), source);
+    if (cached) return cached;
+    throw learnt.hubIsAway;
+  }
   try {
-    return await fetch();
+    return await resolveHub(source, context);
   } catch (error) {
     if (error instanceof SourceError && error.kind === 'unreachable') learnt.hubIsAway = error;
     throw error;

@@ -7,7 +7,7 @@ import { fileNameOf } from '../source.ts';
 import type { UrlSource } from '../source.ts';
 import type { PullContext } from './context.ts';
 import { diskError, requireRoom } from './disk.ts';
-import { downloadFile, limiter, waiter } from './download.ts';
+import { downloadFile, limiter, tagOf, waiter } from './download.ts';
 import { keptBytes } from './part-file.ts';
 
 /** Fetches an address to a path, unless the file is there; returns the bytes that came. Throws SourceError. */
@@ -27,8 +27,8 @@ export async function fetchUrl(
   await mkdir(dirname(to), { recursive: true }).catch((error: unknown) => {
     throw diskError(error, to);
   });
-  const { size, etag } = await probe(source.url, context);
-  const version = source.sha256 ?? etag ?? `${size} bytes`;
+  const { size, tag } = await probe(source.url, context);
+  const version = source.sha256 ?? tag ?? `${size} bytes`;
   const kept = await keptBytes(to, size, version);
   await requireRoom(context.disk, dirname(to), size - kept);
   let done = 0;
@@ -38,8 +38,8 @@ export async function fetchUrl(
     size,
     version,
     to,
-    ...(etag?.startsWith('"') && { ifRange: etag }),
-    ...(source.sha256 !== undefined && { hash: { kind: 'sha256', hex: source.sha256 } as const }),
+    ...(tag?.startsWith('"') && { ifRange: tag }),
+    ...(source.sha256 === undefined ? tag !== undefined && { tag } : { hash: { kind: 'sha256', hex: source.sha256 } as const }),
   };
   await downloadFile(job, {
     context,
@@ -54,7 +54,7 @@ export async function fetchUrl(
 }
 
 /** Size and version of what stands at an address. */
-async function probe(url: string, { fetch, signal }: PullContext): Promise<{ readonly size: number; readonly etag?: string }> {
+async function probe(url: string, { fetch, signal }: PullContext): Promise<{ readonly size: number; readonly tag?: string }> {
   const name = fileNameOf(url)!;
   const answer = await fetch(url, { headers: { range: 'bytes=0-0', 'accept-encoding': 'identity' }, signal }).catch((error: unknown) => {
     if (error instanceof SourceError || signal.aborted) throw error;
@@ -67,8 +67,8 @@ async function probe(url: string, { fetch, signal }: PullContext): Promise<{ rea
     answer.status === 206 ? /\/(\d+)$/.exec(answer.headers.get('content-range') ?? '')?.[1] : answer.headers.get('content-length');
   const size = Number(text ?? NaN);
   if (!Number.isSafeInteger(size) || size < 0) throw new SourceError('network', `${name}: the server does not say how large it is`);
-  const etag = answer.headers.get('etag') ?? answer.headers.get('last-modified');
-  return { size, ...(etag !== null && { etag }) };
+  const tag = tagOf(answer.headers);
+  return { size, ...(tag !== undefined && { tag }) };
 }
 
 function refusal({ status, url, headers }: Response, name: string): SourceError {

@@ -51,7 +51,8 @@ export function reportPull(stream: ReportStream, now: () => number = () => perfo
       const isDue = isTerminal ? at - shown.at >= TERMINAL_MS : at - shown.at >= PLAIN_MS || isFar;
       if (!isDue) return;
       shown = { at, percent: part - (part % PLAIN_PERCENT) };
-      show(describeProgress(progress, meter, isTerminal ? (stream.columns ?? 80) - 1 : undefined));
+      // A terminal that knows no size, as Docker's may be, says 0.
+      show(describeProgress(progress, meter, isTerminal ? (stream.columns || 80) - 1 : undefined));
     },
     line(text) {
       clear();

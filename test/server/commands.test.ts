@@ -206,6 +206,7 @@ test('bench refuses what is no number, and more than a model', async () => {
     [['models/a', '--seed', '3'], /^--seed goes with --random; /],
     [['--numerics', 'exact'], /^--numerics exact: expected invariant or fast; /],
     [['--clients', '1,x'], /^--clients x: expected a whole number from 1 to 256; 'parley bench --help' lists what there is\n$/],
+    [['--trace', join(tmpdir(), 'no-such-folder', 't.json')], /^--trace .*t\.json: it cannot be written \(ENOENT\); /],
     [['models/a', 'models/b'], /^2 models are named; 'bench' takes one; /],
   ] as const) {
     expect(await refused(runBench, argv)).toEqual({ code: 2, out: '', err: expect.stringMatching(message) as string });

@@ -94,7 +94,12 @@ describe('before a byte is fetched', () => {
 
   test('without an adapter that is what is said', async () => {
     const problem = await presetProblem(config('--preset=small'), { env }, async () => ({ problem: 'no adapter' }));
-    expect(problem).toEqual({ message: 'no adapter', isWithoutAdapter: true });
+    expect(problem).toEqual({ message: "no adapter; 'npx parley adapters' lists what there is.", isWithoutAdapter: true });
+  });
+
+  test('a name that no adapter has is said as such', async () => {
+    const { message } = (await presetProblem(config('--preset=small', '--adapter=nope'), { env }))!;
+    expect(message).toMatch(/^no WebGPU adapter.*; 'npx parley adapters' lists what there is\.$/);
   });
 });
 

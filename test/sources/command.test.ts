@@ -76,11 +76,12 @@ test('models lists the bundled and the cached ones; a reader who leaves is no fa
   expect(lines[0]).toMatch(/^SOURCE +SIZE +FORMAT +WHERE$/);
   expect(lines.filter((line) => line.startsWith('models/parley-'))).toHaveLength(3);
   expect(lines.at(-1)).toMatch(/^somebody\/llama +30\d kB +safetensors +.*models--somebody--llama$/);
-  const piped = spawnSync('sh', ['-c', `"${process.execPath}" "${PARLEY}" models | head -1`], {
-    encoding: 'utf8',
-    env: { ...process.env, ...bench.env() },
-  });
+  const shell = (command: string) => spawnSync('sh', ['-c', command], { encoding: 'utf8', env: { ...process.env, ...bench.env() } });
+  const piped = shell(`"${process.execPath}" "${PARLEY}" models | head -1`);
   expect([piped.status, piped.stdout, piped.stderr]).toEqual([0, `${lines[0]}\n`, '']);
+  // Nor is one who has left before anything is said.
+  for (const option of ['--help', '--version'])
+    expect(shell(`(sleep 0.2; "${process.execPath}" "${PARLEY}" ${option}) | true`).stderr).toBe('');
 });
 
 test('mistakes end with 2 and one line', async () => {
@@ -147,6 +148,11 @@ test('Ctrl-C keeps what came, and the same command goes on', async () => {
   run.child.kill('SIGINT');
   expect(await run.exit).toBe(130);
   expect(run.err.text).toMatch(/stopped; what came is kept, and the same command goes on\n$/);
+  const list = parley('models');
+  expect(await list.exit).toBe(0);
+  // What was begun takes room too, and `rm` takes its name.
+  expect(list.out.text).toMatch(/^somebody\/llama +\d+ kB +not whole +.*models--somebody--llama$/m);
+  expect(list.out.text).not.toContain('does not read');
   bench.hub.fault = undefined;
   bench.hub.downloads.length = 0;
   const again = parley('pull', ID);

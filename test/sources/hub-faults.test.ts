@@ -10,6 +10,7 @@ import {
   readFileSync,
   readdirSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -86,6 +87,21 @@ describe('what breaks', () => {
     expect((await failure(bench.pull(ID, { tuning: one, update: true }))).message).toMatch(
       /^model.safetensors: nothing came for 0.05 s; what came is kept/,
     );
+  });
+
+  test('a file that is given up is given up whole: nothing more of it is asked for', async () => {
+    let first = 500;
+    bench.hub.fault = (name) => {
+      if (name !== 'model.safetensors') return undefined;
+      const now = first;
+      first = 0;
+      return now;
+    };
+    // The first piece is behind the others by one attempt, and waits for its next when they give up.
+    const error = await failure(bench.pull(ID, { tuning: { ...TUNING, pieceBytes: 1000, retryMs: 20 } }));
+    expect([error.kind, error.message]).toEqual(['network', expect.stringMatching(/^model.safetensors.*; what came is kept/)]);
+    const asked = bench.hub.downloads.filter(({ name }) => name === 'model.safetensors').length;
+    expect(asked).toBeLessThanOrEqual(TUNING.connections * TUNING.attempts + 1);
   });
 
   test('an address of the storage that has become too old is asked for again', async () => {
@@ -196,6 +212,21 @@ test('a limit on the size of files is told as one', () => {
     kind: 'disk',
     message: expect.stringMatching(/^no file may become so large in \/c\/blobs /) as string,
   });
+});
+
+test('a cache that can be no folder is told as one', async () => {
+  mkdirSync(bench.home, { recursive: true });
+  const [file, away] = [join(bench.home, 'file'), join(bench.home, 'away')];
+  writeFileSync(file, '');
+  symlinkSync(join(bench.home, 'no', 'such', 'disk'), away);
+  for (const cache of [file, away, join(bench.home, 'x'.repeat(300))]) {
+    const env = bench.env({ HF_HUB_CACHE: cache, PARLEY_CACHE: cache });
+    for (const source of [ID, `${bench.hub.url}/${ID}/resolve/main/config.json`])
+      expect(await failure(bench.pull(source, { env }))).toMatchObject({
+        kind: 'disk',
+        message: expect.stringMatching(/^nothing can be kept in .* \(E[A-Z]+\); HF_HOME and PARLEY_CACHE name other folders$/) as string,
+      });
+  }
 });
 
 describe('what the hub refuses', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { listCache, ownCacheFolder, removeCached, sourceSettings } from '../../sources/node/index.ts';
 import { homeFolder } from '../../sources/node/settings.ts';
-import { FILES, ID, NEEDED, NEEDED_BYTES, WEIGHTS, distinctBytes, failure, hubBench } from '../support/hub-bench.ts';
+import { FILES, ID, NEEDED, NEEDED_BYTES, TUNING, WEIGHTS, distinctBytes, failure, hubBench } from '../support/hub-bench.ts';
 
 const bench = hubBench();
 
@@ -112,6 +112,18 @@ describe('a pull', () => {
     bench.hub.requests.length = 0;
     expect((await bench.pull(`${ID}@${asked}`)).files.map(({ path }) => path)).toEqual(NEEDED);
     expect([bench.hub.requests.length, bench.fetchedNames()]).toEqual([2, []]);
+  });
+
+  // Where nobody may write, not even root.
+  test.skipIf(process.platform !== 'linux')('takes what is whole of a cache that may only be read, whoever has filled it', async () => {
+    const first = await bench.pull();
+    for (const name of [join(bench.folder, '.parley'), join(bench.home, 'hub', '.locks')]) {
+      rmSync(name, { recursive: true });
+      symlinkSync('/sys', name);
+    }
+    for (const update of [false, true]) expect(await bench.pull(ID, { update })).toEqual({ ...first, fetched: 0 });
+    bench.hub.commit(new Map([...FILES, ['config.json', Buffer.from('{"model_type":"llama","new":1}')]]));
+    expect((await failure(bench.pull())).message).toMatch(/^this may not be written: .*; set HF_HOME/);
   });
 
   test('from a server without ranges takes the file whole, once', async () => {
@@ -226,6 +238,24 @@ describe('the caches and where they are', () => {
     expect(await listCache(settings)).toEqual([]);
     expect(existsSync(bench.folder)).toBe(false);
     expect((await failure(removeCached('a/b', settings))).kind).toBe('missing');
+  });
+
+  test('leaves what has come of a file when another one is removed', async () => {
+    const files = ['m-Q4_0.gguf', 'm-Q8_0.gguf'].map((name): [string, Buffer] => [name, distinctBytes(100_000, name)]);
+    bench.hub.commit(new Map(files));
+    await bench.pull(`${ID}:Q8_0`);
+    let left = 60_000;
+    bench.hub.fault = () => {
+      const now = left;
+      left = 0;
+      return now;
+    };
+    await failure(bench.pull(`${ID}:Q4_0`, { tuning: { ...TUNING, pieceBytes: 2 ** 20 } }));
+    bench.hub.fault = undefined;
+    const settings = sourceSettings(bench.env());
+    expect(await removeCached(`${ID}:Q8_0`, settings)).toBeLessThan(110_000);
+    expect(await listCache(settings)).toMatchObject([{ source: ID, complete: false }]);
+    expect((await bench.pull(`${ID}:Q4_0`)).fetched).toBeLessThan(100_000);
   });
 
   test('removes of a file what no other file that is here needs', async () => {

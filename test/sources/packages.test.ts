@@ -266,16 +266,20 @@ describe('an address', () => {
     server.close();
   });
 
-  test('that gets another file of the same size meanwhile gives that one, no mixture', async () => {
+  test.each([
+    ['an ETag', ['"0"', '"1"'], 'etag'],
+    ['a weak ETag', ['W/"0"', 'W/"1"'], 'etag'],
+    ['a date', ['Mon, 23 Nov 2026 07:00:00 GMT', 'Mon, 23 Nov 2026 07:00:01 GMT'], 'last-modified'],
+  ])('that gets another file of the same size meanwhile gives that one, no mixture: told by %s', async (_, tags, header) => {
     const contents = ['a', 'b'].map((letter) => Buffer.alloc(4000, letter));
     let answers = 0;
     const server = createServer((request, response) => {
       // The size, and half of the file; then it is another one.
       const version = answers++ < 3 ? 0 : 1;
-      const etag = `"${version}"`;
+      const tag = tags[version]!;
       const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
-      const isRange = from !== undefined && (request.headers['if-range'] ?? etag) === etag;
-      response.writeHead(isRange ? 206 : 200, { etag, ...(isRange && { 'content-range': `bytes ${from}-${to}/4000` }) });
+      const isRange = from !== undefined && (request.headers['if-range'] ?? tag) === tag;
+      response.writeHead(isRange ? 206 : 200, { [header]: tag, ...(isRange && { 'content-range': `bytes ${from}-${to}/4000` }) });
       response.end(isRange ? contents[version]!.subarray(Number(from), Number(to) + 1) : contents[version]);
     }).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));

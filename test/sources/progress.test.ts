@@ -50,6 +50,8 @@ test('a terminal has one line that is written over, as wide as it is; elsewhere 
   expect(frames.at(-2)).toMatch(/^pypi:a.*….*m\.gguf: 100 % of 1\.0 GB, 100 MB\/s, 0 s left$/);
   expect(frames.at(-1)).toBe('a note\n');
   expect(terminal.split('\n')).toHaveLength(2);
+  // A terminal that knows no size says 0.
+  expect(play(stream(true, 0))).toMatch(/: 100 % of 1\.0 GB, 100 MB\/s, 0 s left\r/);
   const plain = play(stream(false)).split('\n');
   expect(plain.length).toBeLessThan(16);
   expect(plain[0]).toBe(`${what}: 0 % of 1.0 GB`);

