@@ -2,6 +2,7 @@
 import { BPE, Tokenizer, Unigram } from '@huggingface/tokenizers';
 import { isObject } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
+import { withFewMarks } from '../util/marks.ts';
 import { AddedTokens } from './added-tokens.ts';
 import type { AddedToken } from './added-tokens.ts';
 import { PairMerger } from './pair-merger.ts';
@@ -65,7 +66,7 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 function mendAddedTokens(tokenizer: Tokenizer, tokens: readonly AddedToken[]): void {
   const { normalizer, pre_tokenizer: pre } = tokenizer;
   const model = tokenizer.model!;
-  const added = new AddedTokens(tokens, (text) => (normalizer && text !== '' ? normalizer(text) : text));
+  const added = new AddedTokens(tokens, (text) => (normalizer && text !== '' ? normalizer(withFewMarks(text)) : text));
   const pieces = (text: string, isFirst: boolean): readonly string[] => (pre ? pre(text, { section_index: isFirst ? 0 : 1 }) : [text]);
   const encodeText = (text: string | null): string[] | null =>
     text === null

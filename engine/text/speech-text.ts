@@ -1,5 +1,6 @@
 /** Written English to speakable English, and speakable English to sentences. Plain text in, plain text out. */
 
+import { withFewMarks } from '../util/marks.ts';
 import { SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
 import { withoutFormulas, withoutPowers } from './formulas.ts';
 import { withoutEntities, withoutTags } from './html-text.ts';
@@ -28,7 +29,7 @@ const SHORT_DECADE =
  * numbers stay digits (espeak-ng reads them). Punctuation that shapes the voice stays.
  */
 export function normalizeText(text: string): string {
-  let t = withoutTags(withoutFormulas(text.normalize('NFC').replace(/\r\n?/g, '\n')));
+  let t = withoutTags(withoutFormulas(withFewMarks(text).normalize('NFC').replace(/\r\n?/g, '\n')));
   t = plainPunctuation(coordinates(withoutPowers(withoutEntities(withoutMarkdown(t)))));
   t = withoutRomanNumerals(withoutAbbreviations(t));
   t = durations(addresses(t));

@@ -28,6 +28,8 @@ const takesCalls = (source: string): boolean => showsTools(source) && source.inc
 
 /** Characters of a conversation's arguments that are mended: more of them would fit into no context, and take a second. */
 const MENDED_CHARACTERS = 1 << 20;
+/** Arguments of a conversation that are found to be no JSON. More calls would fit into no context either, and an exception for each takes seconds. */
+const MOST_WRONG = 4096;
 
 /**
  * Reads the calls of a conversation as the template of this `source` takes them. `arguments` arrive as JSON text, and templates want an object, which they
@@ -36,16 +38,20 @@ const MENDED_CHARACTERS = 1 << 20;
  */
 export function callReader(source: string): (call: unknown) => unknown {
   const showsText = !takesCalls(source) || /arguments['"\]]*\s+is\s+(?:not\s+)?string/.test(source);
-  let left = MENDED_CHARACTERS;
-  const mend = (text: string): string | undefined => ((left -= text.length) < 0 ? undefined : mendJson(text));
+  let [left, wrong] = [MENDED_CHARACTERS, 0];
+  const mend = (text: string): string | undefined => {
+    wrong++;
+    return (left -= text.length) < 0 ? undefined : mendJson(text);
+  };
+  const readArguments = (text: string): unknown => (wrong > MOST_WRONG || text.trim() === '' ? undefined : readJson(text, mend));
   return (call) => {
     if (!isObject(call) || !isObject(call['function'])) return call;
     const { arguments: text } = call['function'];
     if (typeof text !== 'string') return call;
-    const said = readJson(text, mend);
+    const said = readArguments(text);
     // Clients that take arguments for a value make JSON of them once more; the AI SDK does where it could not read them.
     const written = typeof said === 'string' ? said : text;
-    const read = typeof said === 'string' ? readJson(said, mend) : said;
+    const read = typeof said === 'string' ? readArguments(said) : said;
     const shown = showsText && written.trim() !== '' ? written : {};
     return { ...call, function: { ...call['function'], arguments: isObject(read) ? read : shown } };
   };

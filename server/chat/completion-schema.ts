@@ -5,6 +5,7 @@ import type { ChatLimits } from './schema.ts';
 import { missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
 import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
+import { list } from '../body/bounded.ts';
 import { NULL, absent, describeBody, describeModel, given } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
@@ -13,12 +14,13 @@ import type { Json } from '../http/route.ts';
 /** What the API generates when it is not told how much. */
 const DEFAULT_MAX_TOKENS = 16;
 
-const tokens = z.array(int(0)).min(1, 'must not be empty');
+const notEmpty = (all: z.ZodArray<z.ZodUnknown>) => all.min(1, 'must not be empty');
+const tokens = list(int(0), notEmpty);
 
 /** The body of POST /completions. */
 export const completionSchema = z.object({
   model: z.string().optional(),
-  prompt: z.union([z.string(), tokens, z.array(z.string()).min(1, 'must not be empty'), z.array(tokens).min(1, 'must not be empty')]),
+  prompt: z.union([z.string(), tokens, list(z.string(), notEmpty), list(tokens, notEmpty)]),
   ...samplingFields,
   echo: z.boolean().optional(),
   logprobs: int(0, 5).optional(),

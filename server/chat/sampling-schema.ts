@@ -4,6 +4,7 @@ import type { ChatRequest } from '../../engine/api.ts';
 import { SAMPLING, SAMPLING_NAMES, samplingField, samplingFromWire } from '../../engine/sampling.ts';
 import type { WireSampling } from '../../engine/sampling.ts';
 import { invalidValue } from '../http/errors.ts';
+import { entries } from '../body/bounded.ts';
 import { given } from '../body/describe.ts';
 import { defined } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
@@ -35,11 +36,11 @@ const samplingNumbers = Object.fromEntries(
 export const samplingFields = {
   max_tokens: int(1).optional(),
   ...samplingNumbers,
-  logit_bias: z
-    .record(z.string().regex(/^\d+$/, 'keys are token ids'), z.number().min(-100).max(100))
-    .refine((bias) => Object.keys(bias).length <= MAX_BIASES, `has at most ${MAX_BIASES} entries`)
-    .meta({ maxProperties: MAX_BIASES })
-    .optional(),
+  logit_bias: entries(
+    z.record(z.string().regex(/^\d+$/, 'keys are token ids'), z.number().min(-100).max(100)).meta({ maxProperties: MAX_BIASES }),
+    (bias) => Object.keys(bias).length <= MAX_BIASES,
+    `has at most ${MAX_BIASES} entries`,
+  ).optional(),
   stop: z.union([stopString, z.array(stopString).max(MAX_STOPS, `has at most ${MAX_STOPS} strings`)]).optional(),
   stop_token_ids: z.array(int(0)).max(1024).optional(),
   ignore_eos: bool.optional(),

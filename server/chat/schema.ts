@@ -5,6 +5,7 @@ import { hasFunctions, responseFormatSchema, toResponseFormat, toTools, toolFiel
 import { invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
 import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
+import { entries, list } from '../body/bounded.ts';
 import { NULL, absent, describeBody, describeModel, given } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import { defined, validate } from '../body/validate.ts';
@@ -47,10 +48,10 @@ const toolCall = z.object({ id: z.string(), type: z.literal('function').optional
 const messageFields = z
   .object({
     role: z.enum(ROLES, { error: () => `must be one of ${ROLES.slice(0, 5).join(', ')}` }),
-    content: z.union([z.string(), z.array(textPart).min(1, 'must have at least one part')]).nullish(),
+    content: z.union([z.string(), list(textPart, (parts) => parts.min(1, 'must have at least one part'))]).nullish(),
     name: z.string().nullish(),
     tool_call_id: z.string().nullish(),
-    tool_calls: z.array(toolCall).nullish(),
+    tool_calls: list(toolCall).nullish(),
     /** The older form of a call, which a message of role `function` answers. */
     function_call: called.nullish(),
     reasoning_content: z.string().nullish(),
@@ -95,14 +96,15 @@ const valuesIn = (value: unknown): number =>
 /** The body of POST /chat/completions. */
 export const chatSchema = z.object({
   model: z.string().optional(),
-  messages: z.array(messageSchema).min(1, 'must have at least one message'),
+  messages: list(messageSchema, (all) => all.min(1, 'must have at least one message')),
   max_completion_tokens: int(1).optional(),
   ...samplingFields,
   reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
-  chat_template_kwargs: z
-    .record(z.string(), z.unknown())
-    .refine((kwargs) => valuesIn(kwargs) <= MAX_VARIABLES, `must have at most ${MAX_VARIABLES} values in all`)
-    .optional(),
+  chat_template_kwargs: entries(
+    z.record(z.string(), z.unknown()),
+    (kwargs) => valuesIn(kwargs) <= MAX_VARIABLES,
+    `must have at most ${MAX_VARIABLES} values in all`,
+  ).optional(),
   logprobs: z.boolean().optional(),
   top_logprobs: int(0, 20).optional(),
   response_format: responseFormatSchema.optional(),
@@ -110,7 +112,7 @@ export const chatSchema = z.object({
   continue_final_message: z.boolean().optional(),
   separate_reasoning: z.boolean().optional(),
   // Checked for their type here and refused below unless they ask for what happens anyway.
-  modalities: z.array(z.string()).optional(),
+  modalities: list(z.string()).optional(),
   audio: z.unknown().optional(),
   web_search_options: z.unknown().optional(),
   moderation: z.unknown().optional(),

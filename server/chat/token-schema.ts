@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { messageSchema } from './schema.ts';
 import { int } from './sampling-schema.ts';
+import { list } from '../body/bounded.ts';
 import { absent, describeBody, given } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import type { Json } from '../http/route.ts';
@@ -14,12 +15,12 @@ const several = <T extends z.ZodType>(one: T) => z.union([one, z.array(one).min(
 export const tokenizeSchema = z.object({
   model: z.string().optional(),
   prompt: several(z.string()).optional(),
-  messages: z.array(messageSchema).min(1, 'must have at least one message').optional(),
+  messages: list(messageSchema, (all) => all.min(1, 'must have at least one message')).optional(),
   add_special_tokens: z.boolean().optional(),
 });
 
 /** The body of POST /detokenize. */
-export const detokenizeSchema = z.object({ model: z.string().optional(), tokens: z.union([z.array(int(0)), z.array(z.array(int(0)))]) });
+export const detokenizeSchema = z.object({ model: z.string().optional(), tokens: z.union([list(int(0)), list(list(int(0)))]) });
 
 /** The body of POST /abort_request. */
 export const abortSchema = z.object({ rid: z.string().min(1, 'must not be empty').optional(), abort_all: z.boolean().optional() });

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { ResponseFormat, ToolDefinition } from '../../engine/api.ts';
 import { HttpError, invalidValue } from '../http/errors.ts';
+import { list } from '../body/bounded.ts';
 import { defined } from '../body/validate.ts';
 
 const MAX_TOOLS = 128;
@@ -50,7 +51,7 @@ export const toolFields = {
       named,
       z.object({
         type: z.literal('allowed_tools'),
-        allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: z.array(named).min(1) }),
+        allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: list(named, (all) => all.min(1)) }),
       }),
     ])
     .optional(),

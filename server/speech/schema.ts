@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { SpeechRequest } from '../../engine/api.ts';
 import { int, seedSchema } from '../chat/sampling-schema.ts';
+import { withFewMarks } from '../../engine/util/marks.ts';
 import { OPENAI_VOICES, parseBlend, withoutAliases } from '../../engine/util/voices.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter } from '../http/errors.ts';
 import { absent, describeBody, describeModel } from '../body/describe.ts';
@@ -144,7 +145,7 @@ function voiceOf(asked: string, param: string, { voices, aliases }: SpeechLimits
 }
 
 function checkText(text: string, param: string, { maxInput }: SpeechLimits): string {
-  const normal = text.normalize('NFC');
+  const normal = withFewMarks(text).normalize('NFC');
   if (normal.trim() === '') throw invalidValue(param, `'${param}' must not be blank`);
   // Code points, so that no character counts twice; length bounds the count from above.
   const length = normal.length > maxInput ? [...normal].length : normal.length;

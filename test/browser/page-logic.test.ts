@@ -21,6 +21,7 @@ import { formatTranscript } from '../../web/src/transcribe/formats.ts';
 import { clockTime } from '../../engine/util/subtitles.ts';
 import { Deletions, UNDO_MS } from '../../web/src/storage/deletions.ts';
 import { formatBytes, formatTenths, formatTime } from '../../web/src/util.ts';
+import { BoundedLexer } from '../../web/src/ui/bounded-lexer.ts';
 import { SentenceSplitter, speakable } from '../../web/src/voice/sentences.ts';
 
 const STATES: readonly SessionState[] = [
@@ -366,4 +367,17 @@ test('numbers for people', () => {
   expect([999, 10_957_152, 1_500, 3.2e9].map(formatBytes)).toEqual(['999 B', '11 MB', '1.5 kB', '3.2 GB']);
   expect([0, 1.33, 59.96].map(formatTenths)).toEqual(['0:00.0', '0:01.3', '1:00.0']);
   expect([0, 59.9, 61, 3600].map(formatTime)).toEqual(['0:00', '0:59', '1:01', '60:00']);
+});
+
+describe('Markdown', () => {
+  const kinds = (text: string) =>
+    new BoundedLexer().lex(text).flatMap((block) => ('tokens' in block ? (block.tokens ?? []) : []).map(({ type }) => type));
+
+  test('is laid out in long paragraphs', () => {
+    expect(kinds(`${'Many words, and some that count. '.repeat(300)}**Here.** ${'`a_b` '.repeat(50)}`)).toContain('strong');
+  });
+
+  test.each(['_www.', '**a@b.', '_a', '`---'])('is left as text where the lexer would take seconds: %s without end', (unit) => {
+    expect(kinds(unit.repeat(8000))).toEqual(['text']);
+  });
 });

@@ -4,6 +4,7 @@ import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
 import { Phonemizer } from '../../engine/text/phonemizer.ts';
 import { parsePhonemeRules } from '../../engine/text/phonemes.ts';
 import { halveText, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../../engine/text/speech-text.ts';
+import { marksSortedTogether } from '../support/normalizing.ts';
 
 const read = (path: string): unknown => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
 
@@ -96,6 +97,11 @@ test('halveText loses nothing and prefers clauses near the middle', () => {
   ]);
   expect(halveText('abcd')).toEqual(['ab', 'cd']);
   expect(halveText('a')).toBeUndefined();
+});
+
+test('marks without end on one letter, which take minutes to sort, are sorted a few at a time', () => {
+  const sorted = marksSortedTogether(() => normalizeText(`a${'\u0301\u0323'.repeat(1000)}`));
+  expect(sorted).toBeLessThan(500);
 });
 
 describe('phonemesAtMost', () => {

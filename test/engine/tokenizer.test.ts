@@ -5,6 +5,7 @@ import { isBounded } from '../../engine/text/pattern-time.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { PRE_TOKENIZERS } from '../../engine/weights/gguf/pre-tokenizers.ts';
 import type { ModelFolder } from '../../engine/weights/model-folder.ts';
+import { marksSortedTogether } from '../support/normalizing.ts';
 
 type Parts = Readonly<Record<string, unknown>>;
 
@@ -73,6 +74,12 @@ test('a decoder of texts without a mark in front keeps the first space', async (
 test('a Unigram model takes texts of more tokens than a call has arguments', async () => {
   const model = { type: 'Unigram', unk_id: 0, vocab: [['<unk>', 0], ['a', -1]] }; // prettier-ignore
   expect((await load({ model })).encode('a'.repeat(200_000)).length).toBe(200_000);
+});
+
+test('marks without end on one letter, which take minutes to sort, are sorted a few at a time', async () => {
+  const tokenizer = await load({ model: BPE, normalizer: { type: 'NFC' } });
+  expect(marksSortedTogether(() => tokenizer.encode(`a${'\u0301\u0323'.repeat(1000)}`))).toBeLessThan(500);
+  expect(tokenizer.encode('ae\u0301')).toEqual([9]);
 });
 
 describe('patterns of a stranger', () => {

@@ -1,7 +1,7 @@
 /** Conversations with calls and results, as templates of published models take them. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { ChatMessage } from '../../engine/api.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatChoice } from '../../engine/tasks/chat-choice.ts';
@@ -85,6 +85,20 @@ describe('tool messages', () => {
     const long = (length: number) => call('a', 'f', `{'a': '${'x'.repeat(length)}'}`);
     const talk: ChatMessage[] = [{ role: 'assistant', content: null, tool_calls: [long(1_000_000), long(100_000), long(9)] }];
     expect(new ChatTemplate(printed).render(talk)).toBe('1000009 2 2 ');
+  });
+
+  test('arguments that are none, or nothing, by the ten thousand take no time', () => {
+    const answer = (args: readonly string[]): ChatMessage[] => [
+      { role: 'assistant', content: null, tool_calls: args.map((text) => call('a', 'f', text)) },
+    ];
+    const parse = vi.spyOn(JSON, 'parse');
+    const written = new ChatTemplate(EACH).render(answer([...Array<string>(20_000).fill(''), '{"a": 1}']));
+    expect(parse).toHaveBeenCalledTimes(1);
+    expect(written).toContain('{"name": "f", "arguments": {"a":1}}');
+    parse.mockClear();
+    new ChatTemplate(EACH).render(answer(Array<string>(20_000).fill('{a:')));
+    expect(parse.mock.calls.length).toBeLessThan(5000);
+    parse.mockRestore();
   });
 
   test("Mistral's templates get ids of nine letters and digits, the same for a call and its result", () => {

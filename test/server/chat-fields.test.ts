@@ -198,6 +198,29 @@ describe('a bad field', () => {
   });
 });
 
+describe('a field of as many mistakes as a body may have elements', () => {
+  const MANY = 190_000;
+  const many = (value: object) => Array(MANY).fill(value) as object[];
+  const numbered = (value: unknown) => Object.fromEntries(Array.from({ length: MANY }, (_, i) => [`k${i}`, value]));
+  const named = { type: 'function', function: { name: 'f' } };
+  const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: many({}) } };
+
+  test.each<[what: string, path: string, fields: object, param: string]>([
+    ['messages', PATH, { messages: many({}) }, 'messages[0].role'],
+    ['parts of a message', PATH, { messages: [{ role: 'user', content: many({ type: 'x' }) }] }, 'messages[0].content[0].type'],
+    ['calls', PATH, { messages: [{ role: 'assistant', tool_calls: many({}) }] }, 'messages[0].tool_calls[0].id'],
+    ['biases', PATH, { logit_bias: numbered(1) }, 'logit_bias'],
+    ['variables', PATH, { chat_template_kwargs: numbered(1) }, 'chat_template_kwargs'],
+    ['tools to choose from', PATH, { tools: [named], tool_choice: allowed }, 'tool_choice.type'],
+    ['prompts', '/v1/completions', { prompt: many({}) }, 'prompt[0]'],
+    ['tokens', '/v1/detokenize', { tokens: many({}) }, 'tokens[0]'],
+  ])('is answered with the first: %s', async (_, path, fields, param) => {
+    const { chat } = await startListeners();
+    const { status, json } = await postJson(chat + path, { ...(path === PATH ? GOOD : { model: GOOD.model }), ...fields });
+    expect({ status, param: json.error.param }).toEqual({ status: 400, param });
+  });
+});
+
 describe('a sampling number', () => {
   test.each(SAMPLING_NAMES)('%s reaches the engine from each end of its range, and is refused beyond them', async (name) => {
     const { chat, engine } = await startListeners();

@@ -2,44 +2,15 @@
  * Markdown as elements. The lexer gives tokens and no HTML string ever exists, so there is nothing to sanitise: markup in the text is shown as
  * text. Finished blocks keep their elements while the last one grows.
  */
-import { Lexer } from 'marked';
-import type { Token, Tokens, TokensList } from 'marked';
+import type { Token, Tokens } from 'marked';
 import type { ComponentChildren, VNode } from 'preact';
 import { Component } from 'preact';
 import { CopyButton } from './copy-button.tsx';
-
-/** Quotations, lists and emphasis within each other that are laid out. */
-const DEEPEST = 10;
-
-/**
- * Leaves as text what lies deeper: a model that goes round in a circle writes thousands of marks in a row, each a quotation or a list within the one before, and
- * lexer and renderer would run out of stack. Such an answer, and all that stands below it, would not be shown at any visit.
- */
-class ShallowLexer extends Lexer {
-  #depth = 0;
-
-  override blockTokens(source: string, tokens?: Token[], lastParagraphClipped?: boolean): Token[];
-  override blockTokens(source: string, tokens?: TokensList, lastParagraphClipped?: boolean): TokensList;
-  override blockTokens(source: string, tokens: Token[] = [], lastParagraphClipped?: boolean): Token[] {
-    return this.#within(source, tokens, () => super.blockTokens(source, tokens, lastParagraphClipped));
-  }
-
-  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
-    return this.#within(source, tokens, () => super.inlineTokens(source, tokens));
-  }
-
-  #within(source: string, tokens: Token[], lex: () => Token[]): Token[] {
-    if (this.#depth === DEEPEST) return (tokens.push({ type: 'text', raw: source, text: source }), tokens);
-    this.#depth++;
-    const found = lex();
-    this.#depth--;
-    return found;
-  }
-}
+import { BoundedLexer } from './bounded-lexer.ts';
 
 /** A document; `text` may end in the middle of anything. */
 export function Markdown({ text }: { text: string }) {
-  const blocks = new ShallowLexer({ gfm: true, breaks: true }).lex(text);
+  const blocks = new BoundedLexer({ gfm: true, breaks: true }).lex(text);
   return (
     <div class="markdown">
       {blocks.map((token, index) => (
