@@ -63,7 +63,7 @@ const PARAMS = {
 
 export const CONSTRAINED_TOKEN = defineKernel({
   file: 'sample/constrained_token.wgsl',
-  fragments: () => ['lib/sine.wgsl', 'lib/random_bits.wgsl', 'lib/mulberry.wgsl', 'lib/token_rules.wgsl'],
+  fragments: () => ['lib/sine.wgsl', 'lib/random_bits.wgsl', 'lib/mulberry.wgsl', 'lib/minus_log.wgsl', 'lib/token_rules.wgsl'],
   bindings: { logits: 'read', rows: 'read', masks: 'read', state: 'update', last_tokens: 'update', results: 'write' },
   params: PARAMS,
   overrides: { WG: 'u32' },

@@ -96,7 +96,7 @@ export const SLICE_THRESHOLD = defineKernel({
 
 export const ARGMAX_BLOCKS = defineKernel({
   file: 'sample/argmax_blocks.wgsl',
-  fragments: () => ['lib/sampling_row.wgsl', 'lib/gumbel.wgsl', 'lib/best_of_lanes.wgsl'],
+  fragments: () => ['lib/sampling_row.wgsl', 'lib/minus_log.wgsl', 'lib/gumbel.wgsl', 'lib/best_of_lanes.wgsl'],
   bindings: { logits: 'read', rows: 'read', thresholds: 'read', best: 'write' },
   params: { vocabulary: 'u32', stride: 'u32', first: 'u32' },
   overrides: { WG: 'u32', BLOCK: 'u32', NOISE: 'bool' },

@@ -41,7 +41,7 @@ export function shardBest(rec: Recorder, { best, local, out, rows, blocks, first
 
 export const SHARD_CANDIDATES = defineKernel({
   file: 'sample/shard_candidates.wgsl',
-  fragments: () => ['lib/sampling_row.wgsl', 'lib/gumbel.wgsl'],
+  fragments: () => ['lib/sampling_row.wgsl', 'lib/minus_log.wgsl', 'lib/gumbel.wgsl'],
   bindings: { logits: 'read', unprocessed: 'read', rows: 'read', indices: 'read', thresholds: 'read', out: 'update' },
   params: { vocabulary: 'u32', stride: 'u32', first: 'u32', at: 'u32', capacity: 'u32' },
   overrides: { WG: 'u32' },

@@ -1,4 +1,5 @@
 // Gumbel noise of a token, named by (token / 4, position, seed): it depends on nothing else, so neither on the batch nor on how the vocabulary is split.
+// Needs lib/minus_log.wgsl.
 
 // Jarzynski & Olano, Hash Functions for GPU Rendering (JCGT 2020).
 fn pcg4d(seed: vec4<u32>) -> vec4<u32> {
@@ -17,8 +18,9 @@ fn pcg4d(seed: vec4<u32>) -> vec4<u32> {
 
 // -log(-log(u)) of u in (0, 1) with 23 bits: with one more the largest u would round to 1.
 fn gumbel(bits: vec4<u32>) -> vec4<f32> {
-  let u = (vec4<f32>(bits >> vec4<u32>(9u)) + 0.5) / 8388608.0;
-  return -log(-log(u));
+  // Times a power of two, which is exact: a quotient may be rounded.
+  let u = (vec4<f32>(bits >> vec4<u32>(9u)) + 0.5) * 1.1920928955078125e-7;
+  return -log(vec4<f32>(minus_log(u.x), minus_log(u.y), minus_log(u.z), minus_log(u.w)));
 }
 
 // Noise of the four tokens that `token` is one of.

@@ -63,7 +63,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (may) {
       var value = logit;
       if (row.inverse_temperature > 0.0) {
-        value = logit * row.inverse_temperature - log(-log(mulberry(noise_seed, token) * 0.9999999 + 1e-10));
+        value = logit * row.inverse_temperature - log(minus_log(mulberry(noise_seed, token) * 0.9999999 + 1e-10));
       }
       if (value > best.value[kind]) {
         best.value[kind] = value;

@@ -11,6 +11,7 @@ import type { TokenRow } from '../../engine/ops/constrained-token.ts';
 import * as reference from '../reference/constrained-token.ts';
 import { describeKernels } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
+import { randomBits } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 
 interface Setup {
@@ -171,7 +172,41 @@ function candidatesCase({ name, vocabulary, timestampBegin, timestamps, lift }: 
   };
 }
 
+/** A draw between a token that has the largest noise there is and one that is a little too unlikely to win, or likely enough. */
+function largestNoiseCase(): KernelCase {
+  // Of this seed's draws number 0 has the largest bits.
+  const seed = 52_078_625;
+  const noise = (token: number): number => {
+    const uniform = Math.fround(Math.fround(randomBits(seed, token) / 4294967296) * Math.fround(0.9999999));
+    return -Math.log(-Math.log(uniform));
+  };
+  const rules = { vocabulary: 2, timestampBegin: 2, eos: 0, maxInitialTimestamp: 0 };
+  const ahead = [-1e-3, 1e-3];
+  const settings = new Uint32Array(ahead.length * TOKEN_ROW_WORDS);
+  ahead.forEach((_, slot) => writeTokenRow(settings, slot, { slot, mask: 0, temperature: 1, seed }));
+  return {
+    name: 'constrained_token gives the largest noise there is its size',
+    tolerance: 0,
+    build: () => ({
+      inputs: {
+        logits: { dtype: 'f32', shape: [ahead.length, 2], values: ahead.flatMap((more) => [0, noise(0) - noise(1) + more]) },
+        settings: { dtype: 'u32', shape: [ahead.length, TOKEN_ROW_WORDS], values: settings },
+        masks: { dtype: 'u32', shape: [1, 1], values: [0] },
+      },
+      outputs: { tokens: { dtype: 'u32', shape: [ahead.length] } },
+      run(rec, t, device) {
+        const state = device.tensor('state', 'u32', [ahead.length, 4]);
+        const results = device.tensor('results', 'u32', [ahead.length, 2]);
+        const step = { logits: t['logits']!, settings: t['settings']!, masks: t['masks']! };
+        constrainedToken(rec, { ...step, rules, state, lastTokens: t['tokens']!, results, rows: ahead.length });
+      },
+      expected: { tokens: [0, 1] },
+    }),
+  };
+}
+
 describeKernels('constrained token', [
+  largestNoiseCase(),
   candidatesCase({ name: 'gives the best tokens in order', vocabulary: 2910, timestampBegin: 1409, timestamps: false, lift: -50 }, 6),
   candidatesCase({ name: 'keeps the rules of timestamps', vocabulary: 300, timestampBegin: 200, timestamps: true, lift: 1 }, 4),
   candidatesCase({ name: 'lets text win over timestamps', vocabulary: 300, timestampBegin: 200, timestamps: true, lift: -6 }, 4),

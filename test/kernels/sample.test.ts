@@ -257,6 +257,18 @@ describe('sampling', () => {
     expect(new Set(together).size).toBeGreaterThan(25);
   });
 
+  test('the largest noise there is has a size: a token has it that loses to a likelier one, and wins where it should', async () => {
+    // Of seed 1 token 0 has the largest 23 bits at this position, token 1 ordinary ones.
+    const row = { ...GREEDY, temperature: 1, seed: 1, position: 1_938_852 };
+    const [low, high] = writtenSeed(row);
+    const [most, usual] = [0, 1].map((token) => reference.gumbel(token, row.position, low, high));
+    expect(most).toBeCloseTo(16.6355, 4);
+    for (const ahead of [-1e-3, 1e-3]) {
+      const logits = Float32Array.of(0, most! - usual! + ahead);
+      expect(Array.from(await draws(logits, [row])), `${ahead} ahead`).toEqual([ahead < 0 ? 0 : 1]);
+    }
+  });
+
   test("needs no zeros in workgroup memory, which Dawn's fast toggles leave as the workgroup before left it", async () => {
     const bare = await testDevice({ disable: ['software'] }, { toggles: 'fast' });
     for (const vocabulary of [5121, 9000]) await runCase(bare, sampleCase(vocabulary, vocabulary, [...SETTINGS, ...SETTINGS]));
