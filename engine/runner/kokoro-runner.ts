@@ -192,7 +192,13 @@ export class KokoroRunner {
     const counts = sentences.map(({ index }) => index.length);
     const frames = batchFrames(counts);
     if (frames > this.#maxFrames) return sentences.forEach(({ waiting }) => waiting.resolve(undefined));
-    if (frames > this.#ws.maxFrames) await this.#grow(frames);
+    const refused = frames > this.#ws.maxFrames ? await this.#grow(frames) : undefined;
+    if (refused && sentences.length === 1) return sentences[0]!.waiting.reject(refused);
+    if (refused) {
+      // Each alone may have room.
+      for (const [i, sentence] of sentences.entries()) await this.#speak(text, from + i, [sentence]);
+      return;
+    }
     const batch = writeFrames(this.#device, this.#ws.frameInput, text, from, sentences);
     const waiting = sentences.map((sentence) => sentence.waiting);
     await this.#step('speech decoder', waiting, (rec) => this.#decode(rec, batch));
@@ -227,17 +233,34 @@ export class KokoroRunner {
     }
   }
 
-  /** Makes room for `frames`. What was computed a token stays; nothing is in flight once the last batch's samples are there. */
-  async #grow(frames: number): Promise<void> {
+  /**
+   * Makes room for `frames`; gives the error where the device has none, and then leaves as much room as there was. What was computed a token stays;
+   * nothing is in flight once the last batch's samples are there.
+   */
+  async #grow(frames: number): Promise<EngineError | undefined> {
     await this.#delivering;
-    const make = (maxFrames: number): Promise<FrameWorkspace> =>
-      allocate(this.#device, 'room for a longer sentence', () => createFrameWorkspace(this.#device, this.config, maxFrames));
     const { generator, curves, decoder, scratch, frameInput, frameGates, maxFrames } = this.#ws;
-    // Before the larger one is made, so that both need not fit.
-    this.#device.destroy(...ownedTensors({ generator, curves, decoder, scratch, frameInput, frameGates }));
-    const larger = await make(Math.min(alignUp(frames, FRAME_STEP), this.#maxFrames)).catch((error: unknown) => error as EngineError);
-    this.#ws = { ...this.#ws, ...(larger instanceof EngineError ? await make(maxFrames) : larger) };
-    if (larger instanceof EngineError) throw larger;
+    // Before the larger one is made, so that both need not fit. Where there is no room at all, the last one is gone already.
+    if (maxFrames > 0) this.#device.destroy(...ownedTensors({ generator, curves, decoder, scratch, frameInput, frameGates }));
+    this.#ws = { ...this.#ws, maxFrames: 0 };
+    const refused = await this.#makeFrames(Math.min(alignUp(frames, FRAME_STEP), this.#maxFrames));
+    if (refused && maxFrames > 0) await this.#makeFrames(maxFrames);
+    return refused;
+  }
+
+  /** Makes room for that many frames where there is none; gives the error where the device cannot. */
+  async #makeFrames(maxFrames: number): Promise<EngineError | undefined> {
+    let made: FrameWorkspace | undefined;
+    const make = (): FrameWorkspace => (made = createFrameWorkspace(this.#device, this.config, maxFrames));
+    try {
+      this.#ws = { ...this.#ws, ...(await allocate(this.#device, 'room for a longer sentence', make)) };
+      return undefined;
+    } catch (error) {
+      // Some of it the device may have given.
+      if (made) this.#device.destroy(...ownedTensors(made));
+      if (error instanceof EngineError) return error;
+      throw error;
+    }
   }
 
   #writeText(pieces: readonly SpeechPiece[]): TextBatch {

@@ -260,7 +260,8 @@ export class Scheduler {
     const scheduled = new Set([...decodes, ...prefills].map(({ sequence }) => sequence));
     for (const sequence of candidates) {
       if (budget === 0) break;
-      if (sequence.paused || scheduled.has(sequence)) continue;
+      // One that lost its place may wait for its mask: without it the step would sample what its grammar does not allow.
+      if (sequence.isBlocked || scheduled.has(sequence)) continue;
       if (computing && computing.shared(sequence) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING) continue;
       if (!this.#queues.admit(sequence)) break;
       computing?.add(sequence);

@@ -91,7 +91,8 @@ export class WindowSteps {
   }
 
   #planLanguage(window: Window, { rows, sampled }: Planned): void {
-    if (window.fed > 0) return;
+    // The prompts of other windows may have filled the step.
+    if (window.fed > 0 || rows.length >= MAX_STEP_ROWS) return;
     const { tokens } = this.#runner.model;
     window.fed = 1;
     rows.push({ slot: window.slot!, position: 0, token: tokens.start, sample: { mask: 'languages', first: true } });

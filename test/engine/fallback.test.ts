@@ -1,5 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { MAX_STEP_ROWS } from '../../engine/runner/whisper-step.ts';
 import { judge } from '../../engine/tasks/fallback.ts';
 import type { Attempt } from '../../engine/tasks/fallback.ts';
 import type { Window } from '../../engine/tasks/transcription-job.ts';
@@ -69,4 +70,22 @@ test('a window that begins again takes its rows beside those of others, and noth
   expect(again!.seed).not.toBe(ongoing!.seed);
   for (const row of before.sampled) steps.take(row, [{ token: 9, logprob: -1 }]);
   expect([rejected.tokens, other.tokens]).toEqual([[], [7, 8, 9]]);
+});
+
+test('a window that looks for its language waits for room in a step that prompts of others fill', () => {
+  const tokens = { start: 1, eos: 0, noSpeech: undefined, timestampBegin: 1000, languages: new Map([['en', 3]]) };
+  const config = { targetPositions: 448, vocabulary: 1000 };
+  const steps = new WindowSteps({ beams: 1, model: { tokens, config } as never });
+  const window = (slot: number, prompt: number[]): Window =>
+    ({ job: { request: {} }, seed: slot, slot, prompt, fed: 0, planned: 0, temperature: 0, tokens: [], attempts: [], done: false }) as unknown as Window; // prettier-ignore
+  const prompted = window(
+    0,
+    Array.from({ length: MAX_STEP_ROWS + 8 }, () => 7),
+  );
+  const detecting = window(1, []);
+  const kinds = () => steps.plan([prompted, detecting]).sampled.map(({ kind }) => kind);
+  expect(steps.plan([prompted, detecting]).rows).toHaveLength(MAX_STEP_ROWS);
+  expect(detecting.fed).toBe(0);
+  expect(kinds()).toEqual(['token', 'language']);
+  expect(kinds()).toEqual(['token']);
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { LPM, MAX_OVERTAKEN } from '../../engine/scheduler/policy.ts';
-import type { Sequence } from '../../engine/scheduler/sequence.ts';
+import { Sequence } from '../../engine/scheduler/sequence.ts';
 import { createRng } from '../../engine/util/rng.ts';
-import { Rig, expectDone } from '../support/scheduler-rig.ts';
+import { Rig, expectDone, generated } from '../support/scheduler-rig.ts';
 
 describe('priorities', () => {
   test('the higher goes first, then the policy decides', async () => {
@@ -46,6 +46,29 @@ describe('priorities', () => {
       expectDone(rig, [near, far, ...running]);
     },
   );
+
+  test('one that a grammar holds and that lost its place is computed again only once its mask is there', async () => {
+    const rig = new Rig({ maxRunning: 1, preemptionThreshold: 0 });
+    const { sampling, ...low } = rig.ranked(0, 6, 4);
+    const logits = { repetitionPenalty: 1, presencePenalty: 0, frequencyPenalty: 0, bias: [], logprobs: undefined, constrained: true, minTokens: 0, endTokens: [] }; // prettier-ignore
+    const held = new Sequence({ ...low, promptTokens: low.tokens, sampling: { ...sampling, logits } });
+    const mask = (held.mask = new Int32Array(1).fill(-1));
+    rig.scheduler.add([held]);
+    await rig.step();
+    await rig.step();
+    expect(generated(held)).toHaveLength(1);
+    // What follows its first token is not known yet.
+    held.mask = undefined;
+    const high = rig.ranked(1, 6, 2);
+    const plain = rig.ranked(0, 6, 2);
+    rig.scheduler.add([high, plain]);
+    await rig.drain();
+    expect([held, high, plain].map(({ status }) => status)).toEqual(['waiting', 'finished', 'finished']);
+    expect(generated(held)).toHaveLength(1);
+    held.mask = mask;
+    await rig.drain();
+    expectDone(rig, [held, high, plain]);
+  });
 
   test('where pages run out the least important is retracted', async () => {
     const rig = new Rig({ pages: 10, maxRunning: 4 });

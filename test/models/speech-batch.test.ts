@@ -1,6 +1,6 @@
 /** Sentences that are spoken together have the bits that they have alone, with the kernels of every kind of adapter. */
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { floatStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
@@ -38,13 +38,15 @@ describe.each(CHOSEN.map(({ title, disable }) => [title, disable] as const))('%s
   let device: Device;
   let runner: KokoroRunner;
   let all: SpeechPiece[];
+  let make: () => KokoroRunner;
   beforeAll(async () => {
     device = await testDevice();
     device.pretend(disable);
     const folder = await openModelFolder(createNodePlatform(), FOLDER);
     const config = parseKokoroConfig(await folder.json('config.json'));
     const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, config, floatStorage('f32')));
-    runner = new KokoroRunner(device, config, weights, LIMITS);
+    make = () => new KokoroRunner(device, config, weights, LIMITS);
+    runner = make();
     all = pieces(config.styleDim, config.symbols, [6, 3, 9, 1, 5, 4]);
   }, 600_000);
   afterAll(() => device.close());
@@ -74,5 +76,35 @@ describe.each(CHOSEN.map(({ title, disable }) => [title, disable] as const))('%s
     controller.abort();
     await expect(leaving).rejects.toMatchObject({ code: 'aborted' });
     expect((await staying)!.samples).toEqual(alone!.samples);
+  }, 600_000);
+
+  test('without memory for a longer batch each is spoken alone, and without any they are refused until there is some', async () => {
+    const long = pieces(runner.config.styleDim, runner.config.symbols, [12, 11, 10]);
+    const alone = [];
+    for (const piece of long) alone.push(await runner.run(piece, never));
+    const short = make();
+    const { buffers, bufferBytes } = device.stats;
+    const pop = device.gpu.popErrorScope.bind(device.gpu);
+    const refusals = { left: Infinity };
+    const outOfMemory = vi.spyOn(device.gpu, 'popErrorScope').mockImplementation(async () => {
+      const error = await pop();
+      return refusals.left-- > 0 ? { message: 'full' } : error;
+    });
+    const together = (): Promise<unknown>[] => long.map((piece) => short.run(piece, never));
+    try {
+      for (const _ of ['no room from now on', 'nor for the next']) {
+        const refused = (await Promise.allSettled(together())) as PromiseRejectedResult[];
+        for (const { reason } of refused) expect(reason).toMatchObject({ code: 'out_of_memory' });
+      }
+      // What was refused is given back.
+      expect(device.stats.buffers).toBeLessThan(buffers);
+      refusals.left = 1;
+      expect(await Promise.all(together())).toEqual(alone);
+      expect(device.stats.buffers).toBe(buffers);
+      expect(device.stats.bufferBytes).toBeGreaterThanOrEqual(bufferBytes);
+    } finally {
+      outOfMemory.mockRestore();
+    }
+    expect(device.errors).toEqual([]);
   }, 600_000);
 });
