@@ -169,6 +169,26 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
     expect(server.requests.filter((path) => path.endsWith('parley-chat/model.safetensors'))).toEqual([]);
   });
 
+  test('the profiler says why it could not be loaded, and measures what was chosen when it began', async () => {
+    await page.goto(`${server.url}#/device`);
+    const panel = page.getByRole('region', { name: 'Profiler' });
+    const measure = async (): Promise<void> => {
+      await panel.getByLabel('Task').selectOption('chat');
+      await panel.getByRole('button', { name: 'Measure' }).click();
+      await panel.getByLabel('Task').selectOption('speech');
+    };
+    server.intercept = (path) => (path.endsWith('parley-chat/model.safetensors') ? 'cut' : undefined);
+    await measure();
+    await expect.poll(() => panel.getByRole('alert').allInnerTexts()).toEqual([expect.stringMatching(/^The download of parley-chat/)]);
+    server.intercept = undefined;
+    await measure();
+    const ended = panel
+      .getByRole('alert')
+      .or(panel.locator('table.profile tbody tr', { hasText: 'linear' }))
+      .first();
+    expect(await ended.innerText()).toMatch(/^linear/);
+  });
+
   test('another question after such a failure loads the model again', async () => {
     await context.setOffline(true);
     await send(CAPITAL);

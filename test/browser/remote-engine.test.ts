@@ -1,5 +1,6 @@
 /** The listeners behind the page: servers that come back as others, and addresses where none is. Without a browser. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { writeWav } from '../../engine/audio/wav.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
 
 const { signal } = new AbortController();
@@ -103,6 +104,23 @@ describe('what other servers say', () => {
       await expect(heard).rejects.toThrow('http://x/v1 answers, but not with a transcript.');
     }
   });
+});
+
+test.each([
+  ['says it', '7', undefined, 7],
+  ['says nothing of the one that was asked for', undefined, 5, 5],
+  ['says nothing', undefined, undefined, undefined],
+] as const)('speech of a server that %s has its seed, or none', async (_, said, asked, seed) => {
+  const wav = writeWav(new Float32Array(240), 24_000) as Uint8Array<ArrayBuffer>;
+  const { engine } = engineOf((path) =>
+    path === '/models'
+      ? Response.json({ data: [{ id: 'm' }] })
+      : new Response(wav, { headers: said === undefined ? {} : { 'x-speech-seed': said } }),
+  );
+  const request = { text: 'x', voice: 'v', ...(asked !== undefined && { seed: asked }) };
+  const starts: unknown[] = [];
+  for await (const event of engine.synthesize(request, signal)) if (event.type === 'start') starts.push(event.seed);
+  expect(starts).toEqual([seed]);
 });
 
 test.each(['localhost:3000/v1', '127.0.0.1:3000/v1', 'v1'])('nothing is sent to %s, which is no web address', async (address) => {

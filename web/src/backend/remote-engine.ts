@@ -21,8 +21,14 @@ import type { ModelAbout, ModelTask } from '../models/manifest.ts';
 import { isLoopback, isWebAddress } from './servers.ts';
 import { sseData } from './sse.ts';
 
+/** Not every server says which seed it took. */
+type SpokenEvent =
+  | Exclude<SpeechEvent, { readonly type: 'start' }>
+  | (Omit<Extract<SpeechEvent, { readonly type: 'start' }>, 'seed'> & { readonly seed?: number });
+
 /** What a view computes with: the tab's engine or the listeners. */
-export type TaskEngine = Pick<Engine, 'chat' | 'synthesize'> & {
+export type TaskEngine = Pick<Engine, 'chat'> & {
+  synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpokenEvent>;
   transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent>;
 };
 
@@ -69,7 +75,7 @@ export class RemoteEngine implements TaskEngine {
     }
   }
 
-  async *synthesize({ text, voice, speed, seed }: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
+  async *synthesize({ text, voice, speed, seed }: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpokenEvent> {
     const spoken = { input: text, voice, response_format: 'wav', speed: speed ?? 1, ...(seed !== undefined && { seed }) };
     const response = await this.#asModel('speech', signal, (model) =>
       this.#post('speech', '/audio/speech', JSON.stringify({ model, ...spoken }), signal, 'application/json'),
@@ -79,7 +85,8 @@ export class RemoteEngine implements TaskEngine {
     });
     const wav = parseWav(new Uint8Array(bytes));
     const samples = wavToMono(wav);
-    yield { type: 'start', seed: Number(response.headers.get('x-speech-seed') ?? seed ?? 0), sampleRate: wav.sampleRate };
+    const used = Number(response.headers.get('x-speech-seed') ?? seed ?? NaN);
+    yield { type: 'start', ...(!Number.isNaN(used) && { seed: used }), sampleRate: wav.sampleRate };
     yield { type: 'audio', samples, text };
     yield { type: 'finish', inputTokens: 0, frames: 0, seconds: samples.length / wav.sampleRate };
   }

@@ -5,9 +5,11 @@ import type { ProfileEntry } from '../../../engine/api.ts';
 import type { Engine } from '../../../engine/protocol.ts';
 import { traceEvents } from '../../../engine/util/trace-events.ts';
 import { useApp } from '../app.ts';
+import type { App } from '../app.ts';
+import { FailureError } from '../failure.ts';
 import type { ModelTask } from '../models/manifest.ts';
 import { voiceFor } from '../speak/voices.ts';
-import { download } from '../util.ts';
+import { download, sentence } from '../util.ts';
 
 const QUESTION = 'Tell me a short story about a fox.';
 /** Kernels in the table; the rest takes next to no time. */
@@ -24,16 +26,11 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
     busy.value = true;
     problem.value = '';
     try {
-      const session = app.sessions[task.value];
-      if (session.state.peek().name !== 'ready') await app.load(task.value);
-      await session.engine.profile(true);
-      const { voices } = session.engine.info().models.find((model) => model.task === task.value) ?? {};
-      const voice = voiceFor(voices, [app.choices.voice]);
-      for await (const event of runOnce(app.sessions[task.value].engine, task.value, voice)) void event;
-      profile.value = await session.engine.profile(false);
-      adapter.value = session.engine.info().adapter.name;
+      const measured = await measureOnce(app, task.peek());
+      profile.value = measured.profile;
+      adapter.value = measured.adapter;
     } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error);
+      problem.value = sentence(error instanceof Error ? error.message : String(error));
     }
     busy.value = false;
   };
@@ -68,6 +65,26 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
       {total > 0 && <ProfileTable entries={profile.value} total={total} />}
     </section>
   );
+}
+
+/** Loads the task's model if need be, and times one piece of its work. */
+async function measureOnce(app: App, task: ModelTask): Promise<{ readonly profile: readonly ProfileEntry[]; readonly adapter: string }> {
+  const session = app.sessions[task];
+  if (session.state.peek().name !== 'ready') await app.load(task);
+  const state = session.state.peek();
+  if (state.name === 'failed') throw new FailureError(state.failure);
+  const { engine } = session;
+  const { models, adapter } = engine.info();
+  const voice = voiceFor(models.find((model) => model.task === task)?.voices, [app.choices.voice]);
+  await engine.profile(true);
+  try {
+    for await (const event of runOnce(engine, task, voice)) void event;
+  } catch (error) {
+    // An engine whose dispatches are timed is slow.
+    await engine.profile(false);
+    throw error;
+  }
+  return { profile: await engine.profile(false), adapter: adapter.name };
 }
 
 function saveTrace(adapter: string, entries: readonly ProfileEntry[]): void {

@@ -4,13 +4,16 @@ import type { Token, TokensList } from 'marked';
 
 /** Quotations, lists and emphasis within each other that are laid out. */
 const DEEPEST = 10;
-/** Marks of emphasis and code in a paragraph times its characters: for each mark the lexer looks through the rest for another. */
-const MOST_TO_SEARCH = 2_000_000;
 
 /**
- * Leaves as text what would take too long, or too much stack: a model that goes round in a circle writes thousands of marks in a row, each a quotation or a
- * list within the one before, or names such as `_a_a_a`, of which 20,000 characters take seconds each time that a word is added. Such an answer, and all that
- * stands below it, would not be shown at any visit.
+ * Characters in which marks find each other. The lexer looks for the end of a mark or an address in all that follows, from each place where one may begin: a
+ * model that repeats itself within one line would hold up the page for seconds a frame.
+ */
+const FARTHEST = 2000;
+
+/**
+ * Leaves as text what lies deeper: a model that goes round in a circle writes thousands of marks in a row, each a quotation or a list within the one before, and
+ * lexer and renderer would run out of stack. Such an answer, and all that stands below it, would not be shown at any visit.
  */
 export class BoundedLexer extends Lexer {
   #depth = 0;
@@ -22,13 +25,20 @@ export class BoundedLexer extends Lexer {
   }
 
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
-    const marks = source.match(/[*_~`]/g) ?? [];
-    if (marks.length * source.length > MOST_TO_SEARCH) return asText(source, tokens);
-    return this.#within(source, tokens, () => super.inlineTokens(source, tokens));
+    return this.#within(source, tokens, () => {
+      for (let rest = source; ;) {
+        const part = firstPart(rest);
+        rest = rest.slice(part.length);
+        if (rest === '') return super.inlineTokens(part, tokens);
+        // At the end of a text the lexer takes a break for none.
+        super.inlineTokens(part.replace(/ *\n$/, ''), tokens);
+        if (part.endsWith('\n')) tokens.push({ type: 'br', raw: '\n' });
+      }
+    });
   }
 
   #within(source: string, tokens: Token[], lex: () => Token[]): Token[] {
-    if (this.#depth === DEEPEST) return asText(source, tokens);
+    if (this.#depth === DEEPEST) return (tokens.push({ type: 'text', raw: source, text: source }), tokens);
     this.#depth++;
     const found = lex();
     this.#depth--;
@@ -36,7 +46,18 @@ export class BoundedLexer extends Lexer {
   }
 }
 
-function asText(source: string, tokens: Token[]): Token[] {
-  tokens.push({ type: 'text', raw: source, text: source });
-  return tokens;
+/** What is read at once of a text: to where marks hardly go on, a line's or else a sentence's end. */
+function firstPart(text: string): string {
+  if (text.length <= FARTHEST) return text;
+  const head = text.slice(0, FARTHEST);
+  const ends = [head.lastIndexOf('\n'), Math.max(head.lastIndexOf('. '), head.lastIndexOf('。')), head.lastIndexOf(' ')];
+  const end = ends.find((at) => at > 0);
+  if (end !== undefined) return head.slice(0, end + 1);
+  // A pair of surrogates is one character.
+  return /[\uD800-\uDBFF]$/.test(head) ? head.slice(0, -1) : head;
+}
+
+/** The blocks of a document, which may end in the middle of anything. */
+export function blocksOf(text: string): readonly Token[] {
+  return new BoundedLexer({ gfm: true, breaks: true }).lex(text);
 }

@@ -6,11 +6,11 @@ import type { Token, Tokens } from 'marked';
 import type { ComponentChildren, VNode } from 'preact';
 import { Component } from 'preact';
 import { CopyButton } from './copy-button.tsx';
-import { BoundedLexer } from './bounded-lexer.ts';
+import { blocksOf } from './bounded-lexer.ts';
 
 /** A document; `text` may end in the middle of anything. */
 export function Markdown({ text }: { text: string }) {
-  const blocks = new BoundedLexer({ gfm: true, breaks: true }).lex(text);
+  const blocks = blocksOf(text);
   return (
     <div class="markdown">
       {blocks.map((token, index) => (
