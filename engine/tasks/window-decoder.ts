@@ -33,7 +33,7 @@ export class WindowDecoder {
   readonly #listener: WindowListener;
   readonly #decode: (tokens: readonly number[]) => string;
   readonly #steps: WindowSteps;
-  /** Windows without a slot, in order of arrival, and those with one. */
+  /** Windows without a slot, those of a request in order and requests by turns, and those with one. */
   #waiting: Window[] = [];
   readonly #active = new Set<Window>();
   readonly #freeSlots: number[];
@@ -118,11 +118,30 @@ export class WindowDecoder {
     }
   }
 
-  /** Reads the next window and gives it a slot. A request's language is detected in its first window before the others follow. */
+  /**
+   * The window that comes in next: of the request with the fewest slots, so that a long recording does not hold up a short one. A request's language is
+   * detected in its first window before the others follow.
+   */
+  #next(): Window | undefined {
+    const slots = new Map<Job, number>();
+    for (const { job, prompt } of this.#active) slots.set(job, (slots.get(job) ?? 0) + (prompt.length === 0 ? Infinity : 1));
+    const held = ({ job }: Window): number => slots.get(job) ?? 0;
+    let next: Window | undefined;
+    for (const window of this.#waiting) if (held(window) < (next ? held(next) : Infinity)) next = window;
+    return next;
+  }
+
+  /** Requests with as many slots take turns: a job's windows, after those that are heard before them, come behind the others. Their samples are read again then. */
+  #yield(job: Job, first: readonly Window[] = []): void {
+    for (const window of first) window.samples = undefined;
+    const others = this.#waiting.filter((one) => one.job !== job);
+    this.#waiting = [...others, ...first, ...this.#waiting.filter((one) => one.job === job)];
+  }
+
+  /** Reads the next window and gives it a slot. */
   async #admit(): Promise<void> {
-    const detecting = new Set([...this.#active].filter(({ prompt }) => prompt.length === 0).map(({ job }) => job));
-    const window = this.#waiting.find(({ job }) => !detecting.has(job));
-    if (!window || this.#freeSlots.length === 0) return;
+    const window = this.#freeSlots.length > 0 ? this.#next() : undefined;
+    if (!window) return;
     const { job, start, length } = window;
     try {
       window.samples ??= await job.heard.read(start, start + length);
@@ -131,9 +150,9 @@ export class WindowDecoder {
       this.#listener.failed(job, error as EngineError);
       return;
     }
-    const at = this.#waiting.indexOf(window);
-    if (at < 0) return;
-    this.#waiting.splice(at, 1);
+    if (!this.#waiting.includes(window)) return;
+    this.#waiting.splice(this.#waiting.indexOf(window), 1);
+    this.#yield(job);
     window.slot = this.#freeSlots.pop()!;
     this.#active.add(window);
     this.#runner.encode(window.slot, window.samples);
@@ -146,13 +165,16 @@ export class WindowDecoder {
     if (heard && this.#active.has(window)) this.#finish(window);
   }
 
-  /** Ends a window; what it left unheard is next, and so are the parts of one that had no room for its text. */
+  /** Ends a window; what it left unheard comes before the others of its request, and so do the parts of one that had no room for its text. */
   #finish(window: Window): void {
     const parts = withRoom(window, this.#runner.model);
     if (parts.length > 0) {
       for (const part of parts) this.#steps.prepare(part, window.prompt);
       this.#release(window);
-      this.#waiting.unshift(...parts.filter(({ done }) => !done));
+      this.#yield(
+        window.job,
+        parts.filter(({ done }) => !done),
+      );
       return;
     }
     // Before what is heard again is cut off its tokens: it helps to tell where the last ones end.
@@ -161,7 +183,7 @@ export class WindowDecoder {
     this.#release(window);
     if (rest) {
       this.#steps.prepare(rest, window.prompt);
-      this.#waiting.unshift(rest);
+      this.#yield(window.job, [rest]);
     }
     this.#listener.done(window.job);
   }

@@ -1,7 +1,5 @@
 /** The parts of the playground that need no browser. */
 import { createHash } from 'node:crypto';
-import { Lexer } from 'marked';
-import type { Tokens } from 'marked';
 import { describe, expect, test, vi } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
@@ -23,7 +21,6 @@ import { formatTranscript } from '../../web/src/transcribe/formats.ts';
 import { clockTime } from '../../engine/util/subtitles.ts';
 import { Deletions, UNDO_MS } from '../../web/src/storage/deletions.ts';
 import { formatBytes, formatTenths, formatTime } from '../../web/src/util.ts';
-import { blocksOf } from '../../web/src/ui/bounded-lexer.ts';
 import { SentenceSplitter, speakable } from '../../web/src/voice/sentences.ts';
 
 const STATES: readonly SessionState[] = [
@@ -369,40 +366,4 @@ test('numbers for people', () => {
   expect([999, 10_957_152, 1_500, 3.2e9].map(formatBytes)).toEqual(['999 B', '11 MB', '1.5 kB', '3.2 GB']);
   expect([0, 1.33, 59.96].map(formatTenths)).toEqual(['0:00.0', '0:01.3', '1:00.0']);
   expect([0, 59.9, 61, 3600].map(formatTime)).toEqual(['0:00', '0:59', '1:01', '60:00']);
-});
-
-describe('a line without an end', () => {
-  /** The text that is shown of inline marks, and its line breaks. */
-  const shown = (text: string): string => {
-    const [paragraph] = blocksOf(text) as Tokens.Paragraph[];
-    return paragraph!.tokens.map((token) => (token.type === 'br' ? '\n' : (token as Tokens.Text).text)).join('');
-  };
-
-  test.each(['_www.', '**a@b.', '_a@', '`---', '*的>'])(
-    'is laid out in parts: of all of it the lexer would look through all, at each %s',
-    (unit) => {
-      const lexed = vi.spyOn(Lexer.prototype, 'inlineTokens');
-      const text = unit.repeat(4000);
-      const whole = shown(text);
-      const longest = Math.max(...lexed.mock.calls.map(([part]) => part.length));
-      lexed.mockRestore();
-      expect(longest).toBeLessThanOrEqual(2000);
-      // Some marks find another one.
-      const withoutMarks = (marked: string): string => marked.replace(/[*_`]/g, '');
-      expect(withoutMarks(whole)).toBe(withoutMarks(text));
-    },
-  );
-
-  test('loses no character, no break and no mark that begins and ends in a line', () => {
-    const line = `${'word '.repeat(60)}**strong** end.`;
-    const lines = Array.from({ length: 20 }, () => line);
-    expect(shown(lines.join('\n'))).toBe(lines.join('\n').replaceAll('**', ''));
-    const sentences = Array.from({ length: 200 }, (_x, i) => `Sentence **${i}** is _here_.`).join(' ');
-    expect(shown(sentences)).toBe(sentences.replace(/[*_]/g, ''));
-    const faces = `a${'😀'.repeat(3000)}`;
-    expect(shown(faces)).toBe(faces);
-    // Of half a pair of surrogates it throws.
-    const [paragraph] = blocksOf(faces) as Tokens.Paragraph[];
-    for (const { raw } of paragraph!.tokens) expect(encodeURIComponent(raw)).not.toBe('');
-  });
 });

@@ -50,6 +50,20 @@ describe('what is heard', () => {
     const loops = [-0.3, -0.2, -0.4, -0.5, -0.6, -0.7].map((logprob, i) => attempt(logprob, 9, i / 5));
     expect(judge(loops, 0.1, rules)).toEqual({ kind: 'stands', attempt: loops[1] });
   });
+
+  test('is a repetition that ended rather than words at random, but no loop and not instead of a guess', () => {
+    // Published tiny.en and a song of one verse, sung four times.
+    const chorus = { ...attempt(-0.25, 4.28), ended: true };
+    const again = [0.2, 0.4, 0.6, 0.8].map((temperature) => ({ ...attempt(-0.4, 4.2, temperature), ended: true }));
+    const random = { ...attempt(-3.16, 1, 1), ended: true };
+    expect(judge([chorus, ...again, random], 0.1, rules)).toEqual({ kind: 'stands', attempt: chorus });
+    const guess = { ...attempt(-1.21, 2.16, 1), ended: true };
+    expect(judge([chorus, ...again, guess], 0.1, rules)).toEqual({ kind: 'stands', attempt: guess });
+    const loops = [chorus, ...again].map((one) => ({ ...one, ended: false }));
+    expect(judge([...loops, random], 0.1, rules)).toEqual({ kind: 'stands', attempt: random });
+    const unsure = [chorus, ...again].map((one) => ({ ...one, avgLogprob: -1.5 }));
+    expect(judge([...unsure, random], 0.1, rules)).toEqual({ kind: 'stands', attempt: random });
+  });
 });
 
 test('a window that begins again takes its rows beside those of others, and nothing of its rejected attempt', () => {

@@ -189,6 +189,19 @@ describe('the transcriber', () => {
     expect(found.at(-1)).toMatchObject({ type: 'finish', text: [CLIP_TEXT, CLIP_TEXT, CLIP_TEXT].join(' ') });
   });
 
+  test('does not hold up a short request by a long one that came first', async () => {
+    const heard: string[] = [];
+    let short: Promise<number> | undefined;
+    for await (const { type } of transcriber.transcribe({ samples: repeated(12, 3) }, new AbortController().signal)) {
+      if (type === 'start') short = text(clip).then((found) => heard.push(found));
+      else heard.push(type);
+    }
+    await short;
+    expect(heard.filter((one) => one === 'segment').length).toBeGreaterThan(8);
+    expect(heard.indexOf(CLIP_TEXT)).toBeGreaterThanOrEqual(0);
+    expect(heard.indexOf(CLIP_TEXT)).toBeLessThan(heard.length - 3);
+  }, 120000);
+
   test('hears a file of samples, windows and all, as it hears them in memory, and closes it', async () => {
     const pcm = new Int16Array(repeated(2, 12).map((value) => Math.round(value * 0x7fff)));
     const samples = Float32Array.from(pcm, (value) => value / 0x8000);
