@@ -15,7 +15,7 @@ const FARTHEST = 2000;
  * Leaves as text what lies deeper: a model that goes round in a circle writes thousands of marks in a row, each a quotation or a list within the one before, and
  * lexer and renderer would run out of stack. Such an answer, and all that stands below it, would not be shown at any visit.
  */
-export class BoundedLexer extends Lexer {
+class BoundedLexer extends Lexer {
   #depth = 0;
 
   override blockTokens(source: string, tokens?: Token[], lastParagraphClipped?: boolean): Token[];
