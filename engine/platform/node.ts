@@ -30,7 +30,7 @@ export interface NodePlatformOptions {
   readonly cache?: string | undefined;
 }
 
-const COMMON_TOGGLES = ['allow_unsafe_apis', 'use_vulkan_memory_model'];
+const COMMON_TOGGLES = ['allow_unsafe_apis', 'use_vulkan_memory_model', 'vulkan_enable_f16_on_nvidia'];
 const FAST_TOGGLES = ['disable_robustness', 'disable_workgroup_init', 'disable_polyfills_on_integer_div_and_mod', 'skip_validation'];
 
 const SHADERS = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'shaders');
