@@ -56,8 +56,8 @@ fn attend(group: vec3<u32>, lane: u32) {
     for (var i = 0u; i < QUERIES; i++) {
       tile_max[i] = LOWEST;
       for (var j = 0u; j < KEYS; j++) {
-        score[i][j] = select(LOWEST, score[i][j] * params.scale, start + j * LANES + lane < range.y);
-        tile_max[i] = max(tile_max[i], score[i][j]);
+        score[i][j] = select(LOWEST, score[i][j], start + j * LANES + lane < range.y);
+        tile_max[i] = max(tile_max[i], score[i][j] * params.scale);
       }
       give_number(i, lane, tile_max[i]);
     }
@@ -69,10 +69,10 @@ fn attend(group: vec3<u32>, lane: u32) {
       }
       let factor = exp2(highest[i] - new_max);
       highest[i] = new_max;
-      sum[i] *= factor;
+      // Products that a sum takes are written as fma: a compiler may fuse them or not, and does one thing for one number of rows and another for another.
       for (var j = 0u; j < KEYS; j++) {
-        score[i][j] = select(exp2(score[i][j] - new_max), 0.0, score[i][j] == LOWEST);
-        sum[i] += score[i][j];
+        score[i][j] = select(exp2(fma(score[i][j], params.scale, -new_max)), 0.0, score[i][j] == LOWEST);
+        sum[i] = fma(sum[i], select(1.0, factor, j == 0u), score[i][j]);
       }
       for (var p = 0u; p < PARTS; p++) {
         acc[p][i] *= factor;

@@ -8,11 +8,12 @@ struct Pair {
   high: vec4<f32>,
 }
 
+// Written as fma: compilers may fuse either product of such a sum with it, and several kernels have to give the same bits.
 fn turned(pair: Pair, position: u32, d: u32) -> Pair {
   let angle = (position * D8 + d) * 2u;
   let c = cos_sin[angle];
   let s = cos_sin[angle + 1u];
-  return Pair(pair.low * c - pair.high * s, pair.high * c + pair.low * s);
+  return Pair(fma(pair.low, c, -(pair.high * s)), fma(pair.high, c, pair.low * s));
 }
 
 fn store_query(row: u32, head: u32, d: u32, pair: Pair) {

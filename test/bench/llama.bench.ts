@@ -1,8 +1,9 @@
 /**
  * Parley beside llama.cpp on the same adapter and the same GGUF files: seconds until a prompt can come, host memory, bytes on the device, tokens a second of
  * a prompt and of decoding. Each runs in a process of its own; llama.cpp's Vulkan backend without f16 arithmetic, which a software adapter emulates, and its CPU
- * backend as a line to compare with. `npm run bench -- llama [FILE.gguf ...]`; without files, a model of 0.5 B whose weights mean nothing, in f16, Q8_0 and
- * Q4_K. Minutes, so only by name. llama.cpp is no dependency, because of its size; in any folder outside the repository:
+ * backend as a line to compare with. `npm run bench -- llama [FILE.gguf ...] [--shape 0.5b|8b] [--kinds F16,Q8_0,Q4_K] [--prompt N] [--answer N]
+ * [--without CONTENDER]`; without files, a model of that shape whose weights mean nothing. Minutes, so only by name. llama.cpp is no dependency, because of
+ * its size; in any folder outside the repository:
  *
  *   npm install --ignore-scripts --omit=optional node-llama-cpp@3.22.1 @node-llama-cpp/linux-x64@3.22.1 @node-llama-cpp/linux-x64-vulkan@3.22.1
  *
@@ -13,6 +14,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import { resolveConfig } from '../../engine/config.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
@@ -22,8 +24,10 @@ import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { writeLlamaGguf } from '../support/llama-gguf.ts';
 import { benchDevice, fixed, loadText, printMachine, printTable } from './harness.ts';
 
-const SHAPE = { hidden: 1024, intermediate: 4096, layers: 22, heads: 16, kvHeads: 4, headDim: 64, vocabulary: 65536, maxPositions: 2048 };
-const KINDS = ['F16', 'Q8_0', 'Q4_K'] as const;
+const SHAPES = {
+  '0.5b': { hidden: 1024, intermediate: 4096, layers: 22, heads: 16, kvHeads: 4, headDim: 64, vocabulary: 65536, maxPositions: 2048 },
+  '8b': { hidden: 4096, intermediate: 14336, layers: 32, heads: 32, kvHeads: 8, headDim: 128, vocabulary: 128256, maxPositions: 2048 },
+} as const;
 const CONTENDERS = { parley: 'Parley', vulkan: 'llama.cpp, Vulkan', cpu: 'llama.cpp, CPU' } as const;
 type Contender = keyof typeof CONTENDERS;
 
@@ -31,8 +35,19 @@ type Contender = keyof typeof CONTENDERS;
 const MEASURED = 'measured: ';
 
 const CONTEXT = 1024;
-const PROMPT = 128;
-const ANSWER = 16;
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    shape: { type: 'string', default: '0.5b' },
+    kinds: { type: 'string', default: 'F16,Q8_0,Q4_K' },
+    prompt: { type: 'string', default: '128' },
+    answer: { type: 'string', default: '16' },
+    without: { type: 'string', multiple: true, default: [] },
+    measure: { type: 'string' },
+  },
+});
+const PROMPT = Number(options.prompt);
+const ANSWER = Number(options.answer);
 /** Of each prompt, after one that compiles what is compiled late; the median counts. Slow contenders get as many as this time, in seconds, allows, at least one. */
 const ROUNDS = 3;
 const BUDGET = 60;
@@ -153,10 +168,21 @@ async function promptFor(path: string): Promise<readonly number[]> {
 }
 
 /** The same in a process of its own. */
-async function inProcess(contender: Contender, path: string): Promise<Measured> {
-  const env = { ...process.env, GGML_VK_DISABLE_F16: '1', GGML_VK_VISIBLE_DEVICES: '0' };
+async function inProcess(contender: Contender, path: string, software: boolean): Promise<Measured> {
+  const env = { ...process.env, ...(software && { GGML_VK_DISABLE_F16: '1' }), GGML_VK_VISIBLE_DEVICES: '0' };
   // No channel to this process, and none of the arguments of the tsx command: node-llama-cpp tries its binary in a process that inherits both, and waits for ever.
-  const args = ['--import', import.meta.resolve('tsx'), fileURLToPath(import.meta.url), '--measure', contender, path];
+  const args = [
+    '--import',
+    import.meta.resolve('tsx'),
+    fileURLToPath(import.meta.url),
+    '--measure',
+    contender,
+    '--prompt',
+    options.prompt,
+    '--answer',
+    options.answer,
+    path,
+  ];
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   let out = '';
   for await (const chunk of child.stdout.setEncoding('utf8')) out += chunk;
@@ -166,11 +192,12 @@ async function inProcess(contender: Contender, path: string): Promise<Measured> 
 }
 
 /** Prints a file's table. */
-async function compare(path: string): Promise<void> {
+async function compare(path: string, software: boolean): Promise<void> {
   const rows: string[][] = [];
   let theirs: string | undefined;
-  for (const contender of Object.keys(CONTENDERS) as Contender[]) {
-    const { ready, hostPeak, deviceBytes, prefill, decode, cpu, answer } = await inProcess(contender, path);
+  const asked = (Object.keys(CONTENDERS) as Contender[]).filter((contender) => !options.without.includes(contender));
+  for (const contender of asked) {
+    const { ready, hostPeak, deviceBytes, prefill, decode, cpu, answer } = await inProcess(contender, path, software);
     console.error(`${basename(path)}, ${CONTENDERS[contender]}: ${fixed(prefill, 1)} and ${fixed(decode, 1)} tokens a second`);
     theirs ??= answer;
     const same = [...answer].findIndex((letter, i) => letter !== theirs![i]);
@@ -196,26 +223,26 @@ async function compare(path: string): Promise<void> {
   );
 }
 
-const [first, contender, measured] = process.argv.slice(2);
-if (first === '--measure') {
-  const line = JSON.stringify(await measure(contender as Contender, measured!));
+if (options.measure !== undefined) {
+  const line = JSON.stringify(await measure(options.measure as Contender, positionals[0]!));
   process.stdout.write(`${MEASURED}${line}\n`, () => process.exit(0));
 } else {
-  const files = process.argv.slice(2).map((file) => resolve(file));
+  const files = positionals.map((file) => resolve(file));
   if (!existsSync(join(process.env['PARLEY_LLAMA_CPP'] ?? '', 'node_modules', 'node-llama-cpp'))) {
     console.error('PARLEY_LLAMA_CPP names no folder with node-llama-cpp; test/bench/llama.bench.ts says how to install it');
     process.exit(2);
   }
   const device = await benchDevice('default');
+  const { software } = device.caps;
   printMachine(device);
   device.close();
-  for (const file of files) await compare(file);
+  for (const file of files) await compare(file, software);
   const folder = mkdtempSync(join(tmpdir(), 'llama-'));
   if (files.length === 0) {
-    for (const kind of KINDS) {
-      const path = join(folder, `0.5B-${kind}.gguf`);
-      writeLlamaGguf(path, SHAPE, kind);
-      await compare(path);
+    for (const kind of options.kinds.split(',')) {
+      const path = join(folder, `${options.shape}-${kind}.gguf`);
+      writeLlamaGguf(path, SHAPES[options.shape as keyof typeof SHAPES], kind);
+      await compare(path, software);
       rmSync(path);
     }
   }
