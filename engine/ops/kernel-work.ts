@@ -173,7 +173,8 @@ const ROWS: Readonly<Record<string, Row>> = {
   linear_normed: product, linear_matrix: matrixProduct,
   half_rows: ({ p }) => ({ bytes: { x: f32(p['rows']!, 4 * p['k4']!), halves: 8 * p['rows']! * p['row_quads']!, scales: f32(p['rows']!) } }),
   conv1d_broadcast: convolution('conv1d_broadcast'), conv1d_texels: convolution('conv1d_texels'), conv1d_quad: convolution('conv1d_quad'), conv1d_tile: convolution('conv1d_tile'),
-  dense: denseAttention, dense_texels: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention, paged_attention: pagedAttention,
+  dense: denseAttention, dense_texels: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention,
+  paged_attention: pagedAttention, paged_attention_wide: pagedAttention,
   project_heads: projectHeads, project_heads_many: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,
   lstm, lstm_texels: lstm, lstm_forward: lstm,
   conv_transpose1d_depthwise: (d) => {

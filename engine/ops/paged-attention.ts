@@ -7,6 +7,7 @@ import { ceilDiv } from '../util/math.ts';
 import { kvFragment, pagesVariant } from './kv.ts';
 import type { KVCache } from './kv.ts';
 import { lanesOf } from './lanes.ts';
+import { avoids } from './replaceable.ts';
 
 /** Positions whose scores share one maximum and sum; parts are cut at absolute multiples, so a result does not depend on the batch. */
 export const ATTENTION_SPLIT = 256;
@@ -18,6 +19,15 @@ export const ATTENTION_SPLIT = 256;
 const MAX_QUERIES = 8;
 const MAX_VECTORS = 16;
 
+/** What a kernel may have of workgroup memory on every adapter. */
+const WORKGROUP_BYTES = 16384;
+/** Loads that one invocation of the kernel of GPUs has under way; lavapipe's subgroups are of 8, and loads written out are what it takes seconds to compile. */
+const LOADS = { usual: 16, lavapipe: 1 };
+/** Vectors of a head that the kernel of GPUs takes: two groups of its invocations share a part. */
+const MAX_WIDE_D4 = ATTENTION_SPLIT / 2;
+
+const BINDINGS = { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' } as const;
+
 export const PAGED_ATTENTION = defineKernel({
   file: 'attention/paged_attention.wgsl',
   fragments: (v) => [
@@ -26,7 +36,7 @@ export const PAGED_ATTENTION = defineKernel({
     v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl',
   ],
   consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'SHARES', 'QUERIES'],
-  bindings: { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' },
+  bindings: BINDINGS,
   params: {
     first_tile: 'u32',
     heads: 'u32',
@@ -35,6 +45,29 @@ export const PAGED_ATTENTION = defineKernel({
     parts: 'u32',
     scale: 'f32',
     lanes: 'u32',
+    window: 'u32',
+    soft_cap: 'f32',
+    growth: 'f32',
+    growth_span: 'u32',
+    partial: 'u32',
+  },
+  overrides: { HAS_CAP: 'bool', HAS_SINK: 'bool' },
+});
+
+/** Of GPUs: an invocation for each position of a part. */
+export const PAGED_ATTENTION_WIDE = defineKernel({
+  file: 'attention/paged_attention_wide.wgsl',
+  fragments: (v) => [kvFragment(v), 'lib/attention_part.wgsl'],
+  consts: ['PAGE', 'SPLIT', 'LOADS', 'D4', 'GROUP', 'SHARES', 'QUERIES'],
+  bindings: BINDINGS,
+  params: {
+    first_tile: 'u32',
+    heads: 'u32',
+    kv_heads: 'u32',
+    table_stride: 'u32',
+    parts: 'u32',
+    scale: 'f32',
+    rounds: 'u32',
     window: 'u32',
     soft_cap: 'f32',
     growth: 'f32',
@@ -54,15 +87,32 @@ export const PAGED_ATTENTION_REDUCE = defineKernel({
 
 /** Rows of one sequence that a prefill tile holds. */
 export function attentionTileRows(caps: Caps, heads: number, kvHeads: number, headDim: number): number {
-  const slices = ceilDiv(headDim / 4, lanesOf(caps).lanes);
-  const queries = Math.min(MAX_QUERIES, Math.floor(MAX_VECTORS / slices));
-  return Math.max(1, Math.floor(queries / (heads / kvHeads)));
+  return Math.max(1, Math.floor(mostQueries(caps, headDim / 4) / (heads / kvHeads)));
+}
+
+/** Whether attention takes an invocation for each position. It is the same for all that a device computes: the order of sums is another. */
+function isWide(caps: Caps, d4: number): boolean {
+  return caps.family !== 'cpu' && caps.maxInvocations >= ATTENTION_SPLIT && d4 <= MAX_WIDE_D4 && !avoids(caps, 'paged_attention_wide');
+}
+
+/** Queries that a workgroup for a prefill tile works on. */
+function mostQueries(caps: Caps, d4: number): number {
+  let queries = MAX_QUERIES;
+  if (!isWide(caps, d4)) return Math.min(queries, Math.floor(MAX_VECTORS / ceilDiv(d4, lanesOf(caps).lanes)));
+  while (queries > 1 && wideBytes(queries, d4) > WORKGROUP_BYTES) queries--;
+  return queries;
+}
+
+/** Workgroup memory of paged_attention_wide.wgsl: queries, a number of each for every position, and what else those have; sums over walks and factors. */
+function wideBytes(queries: number, d4: number): number {
+  return queries * 16 * (d4 + 1) + ATTENTION_SPLIT * (16 * ceilDiv(queries, 4) + 8) + queries * (4 * 16 + 12);
 }
 
 /** Workgroups that the heads of a group are dealt out to, all alike: as few as hold their vectors. */
-function headShares(group: number, slices: number): number {
+function headShares(caps: Caps, group: number, d4: number): number {
+  const most = isWide(caps, d4) ? mostQueries(caps, d4) : MAX_VECTORS / ceilDiv(d4, lanesOf(caps).lanes);
   let shares = 1;
-  while (shares < group && (group % shares !== 0 || (group / shares) * slices > MAX_VECTORS)) shares++;
+  while (shares < group && (group % shares !== 0 || group / shares > most)) shares++;
   return shares;
 }
 
@@ -122,11 +172,10 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
   const { kvHeads, headDim } = pages;
   assert(heads % kvHeads === 0 && headDim % 8 === 0, `paged_attention: ${heads} heads over ${kvHeads} of ${headDim}`);
   const { lanes, variant: subgroups } = lanesOf(rec.caps);
-  const d4 = headDim / 4;
-  const slices = ceilDiv(d4, lanes);
-  const shares = headShares(heads / kvHeads, slices);
-  const group = heads / kvHeads / shares;
-  const consts = { PAGE: pageSize, SPLIT: ATTENTION_SPLIT, LANES: lanes, D4: d4, SLICES: slices, GROUP: group, SHARES: shares, QUERIES: tileRows * group }; // prettier-ignore
+  const D4 = headDim / 4;
+  const SHARES = headShares(rec.caps, heads / kvHeads, D4);
+  const GROUP = heads / kvHeads / SHARES;
+  const QUERIES = tileRows * GROUP;
   const { scale = 1 / Math.sqrt(headDim), softCap, window = ALL_POSITIONS, growth } = scores;
   const params = {
     first_tile: firstTile,
@@ -135,7 +184,6 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     table_stride: blockTable.shape[1]!,
     parts: split?.parts ?? 1,
     scale: Math.LOG2E * scale,
-    lanes,
     window,
     soft_cap: Math.LOG2E * (softCap ?? 0),
     growth: growth?.rate ?? 0,
@@ -152,14 +200,26 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     sinks: sinks ?? q,
     out: split?.partials ?? out,
   };
-  const variant = { storage: dtype, consts, overrides: { HAS_CAP: softCap ? 1 : 0, ...sink }, ...pagesVariant(pages), ...subgroups };
-  rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads * shares, split?.parts ?? 1]);
+  const places = { PAGE: pageSize, SPLIT: ATTENTION_SPLIT };
+  const shape = { D4, GROUP, SHARES, QUERIES };
+  const variant = { storage: dtype, overrides: { HAS_CAP: softCap ? 1 : 0, ...sink } };
+  const workgroups = [tileCount, kvHeads * SHARES, split?.parts ?? 1] as const;
+  if (isWide(rec.caps, D4)) {
+    assert(!pages.k.texture && wideBytes(QUERIES, D4) <= WORKGROUP_BYTES, `paged_attention_wide: ${QUERIES} queries of ${headDim}`);
+    const rounds = ceilDiv(QUERIES, ceilDiv(QUERIES, 4));
+    rec.dispatch(
+      PAGED_ATTENTION_WIDE,
+      { ...variant, consts: { ...places, LOADS: lanes === 8 ? LOADS.lavapipe : LOADS.usual, ...shape } },
+      bindings,
+      { ...params, rounds },
+      workgroups,
+    );
+  } else {
+    const consts = { ...places, LANES: lanes, SLICES: ceilDiv(D4, lanes), ...shape };
+    rec.dispatch(PAGED_ATTENTION, { ...variant, consts, ...pagesVariant(pages), ...subgroups }, bindings, { ...params, lanes }, workgroups);
+  }
   if (!split) return;
-  rec.dispatch(
-    PAGED_ATTENTION_REDUCE,
-    { consts: { LANES: lanes, D4: d4, SPLIT: ATTENTION_SPLIT }, overrides: sink },
-    { partials: split.partials, positions: split.positions, sinks: sinks ?? q, out },
-    { heads, parts: split.parts, window },
-    [heads, split.rows],
-  );
+  const reduced = { partials: split.partials, positions: split.positions, sinks: sinks ?? q, out };
+  const consts = { LANES: lanes, D4, SPLIT: ATTENTION_SPLIT };
+  rec.dispatch(PAGED_ATTENTION_REDUCE, { consts, overrides: sink }, reduced, { heads, parts: split.parts, window }, [heads, split.rows]);
 }

@@ -27,6 +27,7 @@ export const REPLACEABLE = {
   reduce_lanes: 'reduce',
   words_texture: 'words_of_columns',
   quads_texture: 'quads_buffer',
+  paged_attention_wide: 'paged_attention',
   pages_texture: 'pages_buffer',
   store_pages_texels: 'store_pages',
   floats_texture: 'floats_of_columns',

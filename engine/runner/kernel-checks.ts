@@ -18,7 +18,7 @@ import {
 } from '../ops/linear.ts';
 import { LINEAR_MATRIX } from '../ops/linear-matrix.ts';
 import { LAYER_NORM, RMS_NORM, layerNorm, rmsNorm } from '../ops/norm.ts';
-import { ATTENTION_SPLIT, PAGED_ATTENTION, pagedAttention } from '../ops/paged-attention.ts';
+import { ATTENTION_SPLIT, PAGED_ATTENTION, PAGED_ATTENTION_WIDE, pagedAttention } from '../ops/paged-attention.ts';
 import { productShapes } from '../ops/product-shapes.ts';
 import { ropeFrequencies, ropeTable } from '../ops/rope.ts';
 import { ARGMAX_BLOCKS, SAMPLE_THRESHOLD, SLICE_THRESHOLD, sample, sampleScratch } from '../ops/sample.ts';
@@ -276,6 +276,7 @@ export const KERNEL_CHECKS: ReadonlyMap<Kernel, CheckMaker> = new Map<Kernel, Ch
   [LAYER_NORM, checkLayerNorm],
   [GATE_MUL, checkGate],
   [PAGED_ATTENTION, checkAttention],
+  [PAGED_ATTENTION_WIDE, checkAttention],
   [ARGMAX_BLOCKS, checkSampling(1500)],
   [SAMPLE_THRESHOLD, checkSampling(1500)],
   [SLICE_THRESHOLD, checkSampling(5000)],

@@ -13,8 +13,11 @@ import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
 import type { StepInput, StepLimits } from './step-input.ts';
 import { StepUpload } from './step-upload.ts';
 
-/** Workgroups of decode attention below which a sequence's positions are spread over several (SPEED.md). */
-const BUSY_WORKGROUPS = { cpu: 8, generic: 256 } as const;
+/**
+ * Workgroups of decode attention below which a sequence's positions are spread over several (SPEED.md). A GPU's have an invocation for each position of a part: a
+ * large card of 132 units holds two to four of them in each.
+ */
+const BUSY_WORKGROUPS = { cpu: 8, generic: 512 } as const;
 const MAX_PARTIAL_BYTES = 64 * 2 ** 20;
 
 /** What a forward pass is recorded for; steps of one shape replay one plan. */

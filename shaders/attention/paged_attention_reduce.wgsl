@@ -1,12 +1,14 @@
-// out[t, h] = the parts of paged_attention.wgsl (params.partial) folded in order of position and divided by their sum, with a head's sink behind them (HAS_SINK).
+// out[t, h] = the parts of paged_attention*.wgsl (params.partial) folded in order of position and divided by their sum, with a head's sink behind them (HAS_SINK).
 //
 // partials [T][H][parts][D4 + 1] of vec4, the last holds (maximum in base 2, sum); row t has positions[t] / SPLIT + 1 parts, those before
-// its window left out. One workgroup a row and
-// head, one invocation four channels. The arithmetic is that of paged_attention.wgsl, to the bit. Reference: test/reference/paged-attention.ts.
+// its window left out. One workgroup a row and head, one invocation four channels. Several parts are loaded at once: one after the other, each would wait for
+// memory. The arithmetic is that of paged_attention.wgsl and paged_attention_wide.wgsl, to the bit. Reference: test/reference/paged-attention.ts.
 override HAS_SINK: bool;
 
 const LOWEST = -1e30;
 const LOG2E = 1.4426950408889634;
+// Parts that are loaded at once. Lavapipe, whose lanes are 8, gains nothing by it.
+const AT_ONCE = select(8u, 1u, LANES == 8u);
 
 struct Params {
   heads: u32,
@@ -35,15 +37,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var total_max = LOWEST;
     var total_sum = 0.0;
     var total = vec4<f32>();
-    for (var part = first; part < count; part++) {
-      let base = (at * params.parts + part) * (D4 + 1u);
-      let head = partials[base + D4];
-      let new_max = max(total_max, head.x);
-      let old_factor = rescale(total_max, new_max);
-      let new_factor = rescale(head.x, new_max);
-      total_sum = fma(head.y, new_factor, total_sum * old_factor);
-      total = fma(partials[base + d4], vec4<f32>(new_factor), total * old_factor);
-      total_max = new_max;
+    for (var from_part = first; from_part < count; from_part += AT_ONCE) {
+      var heads = array<vec4<f32>, AT_ONCE>();
+      var sums = array<vec4<f32>, AT_ONCE>();
+      for (var j = 0u; j < AT_ONCE; j++) {
+        let base = (at * params.parts + min(from_part + j, count - 1u)) * (D4 + 1u);
+        heads[j] = partials[base + D4];
+        sums[j] = partials[base + d4];
+      }
+      for (var j = 0u; j < AT_ONCE; j++) {
+        if (from_part + j < count) {
+          let new_max = max(total_max, heads[j].x);
+          let old_factor = rescale(total_max, new_max);
+          let new_factor = rescale(heads[j].x, new_max);
+          total_sum = fma(heads[j].y, new_factor, total_sum * old_factor);
+          total = fma(sums[j], vec4<f32>(new_factor), total * old_factor);
+          total_max = new_max;
+        }
+      }
     }
     if (HAS_SINK) {
       let sink = LOG2E * sinks[group.x];

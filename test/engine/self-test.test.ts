@@ -3,12 +3,14 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { EngineInfo } from '../../engine/api.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { OptionalFeature } from '../../engine/gpu/caps.ts';
-import type { Device } from '../../engine/gpu/device.ts';
+import { Device } from '../../engine/gpu/device.ts';
+import { KernelFault } from '../../engine/gpu/kernel-fault.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
 import { denseAttention } from '../../engine/ops/dense-attention.ts';
 import { gatedLinear, normedLinear } from '../../engine/ops/fused-linear.ts';
-import { createKVCache } from '../../engine/ops/kv.ts';
+import { createKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
+import { attentionTileRows, pagedAttention } from '../../engine/ops/paged-attention.ts';
 import { projectHeads } from '../../engine/ops/project-heads.ts';
 import { ropeTable } from '../../engine/ops/rope.ts';
 import { linear } from '../../engine/ops/linear.ts';
@@ -17,6 +19,7 @@ import { emptyLinear } from '../../engine/ops/pack-linear.ts';
 import { sample, sampleScratch } from '../../engine/ops/sample.ts';
 import { SAMPLING_ROW_WORDS } from '../../engine/ops/sampling-row.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { replaceableOf } from '../../engine/ops/replaceable.ts';
 import { placeOf } from '../../engine/ops/weight-place.ts';
 import { selfTest } from '../../engine/runner/self-test.ts';
 import { testDevice } from '../support/device.ts';
@@ -146,6 +149,14 @@ function dispatchSome(device: Device, pageSize: number): (rec: Recorder) => void
     const few = { x: narrow, norm: undefined, eps: 1e-5, normed: narrow };
     for (const rows of [3, 16]) projectHeads(rec, { input: few, weight: fewInputs, bias: undefined, headNorm: undefined, ...heads, rows });
     for (const greedy of [true, false]) sample(rec, { ...sampling, greedy });
+    ropeKVStore(rec, { ...heads, qkv: x, rows: 1 });
+    const parted = { partials: x, positions: settings, parts: 2, rows: 1 };
+    for (const [tileRows, split] of [
+      [1, parted],
+      [attentionTileRows(device.caps, 2, 1, 64), undefined],
+    ] as const) {
+      pagedAttention(rec, { q: out, kv, layer: 0, blockTable: settings, tiles: settings, firstTile: 0, tileCount: 1, tileRows, out: residual, heads: 2, split }); // prettier-ignore
+    }
     conv1d(rec, { x: sound, weight: conv, out: heard, padding: 1, activation: 'gelu' });
     for (const queries of [1, 16]) {
       denseAttention(rec, { q: { tensor: out }, k: { tensor: out, column: 0 }, v: { tensor: residual }, out: heard, heads: 2, headDim: 32, over: { queries, keys: 40 } }); // prettier-ignore
@@ -173,4 +184,25 @@ describe.each([
     expect(device.tested.size).toBeGreaterThan(labels.size - 4);
     device.close();
   });
+});
+
+test('attention for GPUs that gives wrong results is found, and every adapter has what takes its place', async () => {
+  const name = process.env['PARLEY_ADAPTER'];
+  const spoil = {
+    'attention/paged_attention_wide.wgsl': (text: string) => once(text, 'fma(walked_sum(index),', 'fma(1.01 * walked_sum(index),'),
+  };
+  const faultOn = async (avoid: readonly string[]): Promise<unknown> => {
+    const device = await Device.create(spoiled(createNodePlatform(), spoil), { ...(name && { name }), disable: ['software'], avoid });
+    const kv = createKVCache(device, { layers: [{ kvHeads: 1, headDim: 32 }], pageSize: 16, dtype: 'f32' }, 4);
+    const [x, words] = [device.tensor('x', 'f32', [1, 64]), device.tensor('words', 'u32', [1, 4])];
+    device.compile((rec) => pagedAttention(rec, { q: x, kv, layer: 0, blockTable: words, tiles: words, firstTile: 0, tileCount: 1, tileRows: 1, out: x, heads: 2 })); // prettier-ignore
+    await device.pipelines.settled();
+    const fault: unknown = await selfTest(device).then(() => undefined, (error: unknown) => error); // prettier-ignore
+    device.close();
+    return fault;
+  };
+  const fault = await faultOn([]);
+  expect(fault).toBeInstanceOf(KernelFault);
+  expect((fault as KernelFault).faults.map((one) => replaceableOf(one, new Set()))).toEqual(['paged_attention_wide']);
+  expect(await faultOn(['paged_attention_wide'])).toBeUndefined();
 });

@@ -189,14 +189,14 @@ function ratioOf({ model, type, rows = 1 }: Asked, layers: number, read: number)
   return read / (weights + rows * layers * 2 * kvHeads * headDim * 2 * POSITIONS);
 }
 
-const LAYER = ['project_heads', 'paged_attention', 'LINEAR', 'linear_fused', 'LINEAR'];
+const LAYER = ['project_heads', 'ATTENTION', 'LINEAR', 'linear_fused', 'LINEAR'];
 const HEAD = ['linear_fused', 'argmax_blocks', 'argmax_reduce'];
 
 describe.each([
-  { adapter: 'a GPU', caps: GPU, linear: 'linear_split', cuts: ['sort_slices', 'slice_threshold'] },
-  { adapter: 'lavapipe', caps: LAVAPIPE, linear: 'linear_rows', cuts: ['sample_threshold'] },
-])('on $adapter', ({ caps, linear, cuts }) => {
-  const layer = LAYER.map((name) => (name === 'LINEAR' ? linear : name));
+  { adapter: 'a GPU', caps: GPU, attention: 'paged_attention_wide', linear: 'linear_split', cuts: ['sort_slices', 'slice_threshold'] },
+  { adapter: 'lavapipe', caps: LAVAPIPE, attention: 'paged_attention', linear: 'linear_rows', cuts: ['sample_threshold'] },
+])('on $adapter', ({ caps, attention, linear, cuts }) => {
+  const layer = LAYER.map((name) => (name === 'LINEAR' ? linear : name === 'ATTENTION' ? attention : name));
 
   test.each(
     ['Llama of 0.5 B', 'Llama 3.1 8B', 'Qwen3 0.6B'].flatMap((name) => (['F16', 'Q8_0', 'Q4_K'] as const).map((type) => ({ name, type }))),
@@ -211,7 +211,7 @@ describe.each([
   // The sum of residual stream and half stands behind a norm, which needs all of the half.
   test.each(['F16', 'Q8_0', 'Q4_K'] as const)('Gemma 3 4B in %s: 7 dispatches a layer, with a norm behind each half', async (type) => {
     const counted = await count({ model: MODELS['Gemma 3 4B']!, type, caps });
-    expect(counted.layer).toEqual(['project_heads', 'paged_attention', linear, 'rms_norm', 'linear_fused', linear, 'rms_norm']);
+    expect(counted.layer).toEqual(['project_heads', attention, linear, 'rms_norm', 'linear_fused', linear, 'rms_norm']);
     expect(counted.after).toEqual(HEAD);
     expect(counted.ratio).toBeLessThan(1.05);
   });
@@ -229,7 +229,7 @@ describe.each([
 
   test('a sequence that is spread over workgroups takes one more', async () => {
     const counted = await count({ model: MODELS['Llama of 0.5 B']!, type: 'F16', caps, parts: 4 });
-    expect(counted.layer).toEqual([layer[0], 'paged_attention', 'paged_attention_reduce', ...layer.slice(2)]);
+    expect(counted.layer).toEqual([layer[0], attention, 'paged_attention_reduce', ...layer.slice(2)]);
   });
 
   // The scale of a key needs all channels of its turned head, so queries and keys are turned and stored by a dispatch of their own.
