@@ -13,6 +13,8 @@ export interface Tunable<Recorder> {
   readonly key: string;
   /** Names; the first is what is done without a measurement, which the self-test has compared with plain loops. */
   readonly candidates: readonly string[];
+  /** How often each is done for a measurement. */
+  readonly repeats: number;
   /** Something of this class to do, with inputs that tell right from wrong. */
   make(device: TrialDevice): Trial<Recorder>;
 }

@@ -15,7 +15,6 @@ export interface TuningOptions {
 
 /** In all, whatever there is to choose. */
 const BUDGET_MS = 3000;
-const REPEATS = 16;
 /** What a candidate must gain for it to be more than noise. */
 const GAIN = 0.95;
 
@@ -48,7 +47,8 @@ export class Tuning implements Chooser<Recorder> {
   /** Measures what was offered; what there is no time for stays as it is, and is measured at the next start. */
   async settle(): Promise<void> {
     const { now = () => performance.now() } = this.#options;
-    for (const [key, tunable] of this.#offered) {
+    // Work is offered from the largest on, and a step of one row is what most answers wait for.
+    for (const [key, tunable] of [...this.#offered].toReversed()) {
       if (this.#spentMs >= BUDGET_MS) break;
       const from = now();
       this.#choose(key, await this.#measure(tunable));
@@ -62,7 +62,7 @@ export class Tuning implements Chooser<Recorder> {
     this.#device.tuned.set(key, choice.chosen);
   }
 
-  async #measure({ candidates, make }: Tunable<Recorder>): Promise<Choice> {
+  async #measure({ candidates, repeats, make }: Tunable<Recorder>): Promise<Choice> {
     const device = this.#device;
     const { time = timeSteps } = this.#options;
     const { record, out, tensors } = make(device);
@@ -76,7 +76,7 @@ export class Tuning implements Chooser<Recorder> {
         const bits = await resultBits(device, (rec) => record(rec, candidate), out);
         expected ??= bits;
         if (bits.every((word, at) => word === expected![at])) {
-          microseconds[candidate] = ((await time(device, (rec) => record(rec, candidate), REPEATS)) / REPEATS) * 1000;
+          microseconds[candidate] = ((await time(device, (rec) => record(rec, candidate), repeats)) / repeats) * 1000;
         } else {
           wrong.push(candidate);
           // Nothing uses it: no fault for the self-test.

@@ -1,13 +1,13 @@
 /** Products of a few rows, for `linear` and for kernels that do more with their sums: which shape they take, and where. */
 import type { Caps } from '../gpu/caps.ts';
 import type { Variant } from '../gpu/kernel.ts';
-import { nextPowerOfTwo } from '../util/math.ts';
+import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { BLOCK } from '../weights/block-format.ts';
 import type { BlockFormat } from '../weights/block-format.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import { isBlockType } from '../weights/storage.ts';
-import { productShapes } from './product-shapes.ts';
-import type { ProductShape } from './product-shapes.ts';
+import { MOST_SPLIT_ROWS, fusedShapes } from './product-shapes.ts';
+import type { SplitShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
 import { hasShuffles, isQuad, takesTexels } from './weight-place.ts';
 import { weightFragments, weightVariant } from './weight.ts';
@@ -21,11 +21,6 @@ export const CPU_TILE = { wg: 8, tileN: 4, tileM: 4 } as const;
 /** Rows of LINEAR_ROWS. With 4 it takes two thirds of the time of LINEAR_BROADCAST, but is one more kernel to compile for each type before the first answer. */
 const FEW_ROWS = 2;
 
-/** Quads of K that GPUs sum before they add the sum to those before it: so many that all of LINEAR_SPLIT's groups have some. Of all kernels for GPUs alike. */
-export function chunkQuads(k4: number): number {
-  return k4 >= 512 ? 64 : 16;
-}
-
 /** How the sums of a few rows are shared by a workgroup: as by LINEAR_ROWS where a subgroup is a SIMD register, as by LINEAR_SPLIT on a GPU. */
 export interface FewRows {
   readonly variant: Pick<Variant, 'storage' | 'consts' | 'texture' | 'subgroups'>;
@@ -38,18 +33,38 @@ export interface FewRows {
   readonly sharedBytes: number;
 }
 
+/** What a matrix of so many columns is multiplied by. */
+interface FewFactors {
+  readonly rows: number;
+  readonly k4: number;
+  /** Of the matrix. */
+  readonly count: number;
+  /** Of a GPU's workgroups, where not as usual. */
+  readonly shape?: SplitShape | undefined;
+}
+
 /** For kernels that do more with the sums than `linear`; undefined where no workgroup holds so few rows, as on SwiftShader, whose kernel has no others beside it. */
-export function fewRows(caps: Caps, stored: StoredAs, m: number, k4: number): FewRows | undefined {
+export function fewRows(caps: Caps, stored: StoredAs, { rows, k4, count, shape }: FewFactors): FewRows | undefined {
   if (isQuad(caps)) return undefined;
   if (caps.family === 'cpu')
-    return takesRows(caps, m, k4) ? rowsShape(caps, stored, m, k4, m === 1 ? 2 * CPU_TILE.tileN : CPU_TILE.tileN) : undefined;
-  const [shape] = productShapes(m);
-  return forGPU(caps) && shape.kind === 'split' ? splitShape(shape, stored, m, k4) : undefined;
+    return takesRows(caps, rows, k4) ? rowsShape(caps, stored, rows, k4, rows === 1 ? 2 * CPU_TILE.tileN : CPU_TILE.tileN) : undefined;
+  if (!forGPU(caps) || rows > MOST_SPLIT_ROWS) return undefined;
+  const shapes = fusedShapes(k4);
+  const rereads = ({ lanes, tileN }: SplitShape): number => rereadBytes({ columns: lanes * tileN }, count, rows, k4);
+  return splitShape(shape ?? shapes.find((one) => rereads(one) <= REREAD_BYTES) ?? shapes.at(-1)!, stored, rows, k4);
+}
+
+/** Bytes that workgroups of a GPU had better not read once more, of rows and of norms: an H100 takes 3 us for as many, and 2 us for a dispatch more. */
+export const REREAD_BYTES = 2 ** 24;
+
+/** What workgroups of so many columns read once more in all, where each makes the norm of its rows anew. */
+export function rereadBytes({ columns }: Pick<FewRows, 'columns'>, count: number, rows: number, k4: number): number {
+  return ceilDiv(count, columns) * (rows + 1) * 16 * k4;
 }
 
 /** The fragments of a FewRows' sums. */
 export function fewRowsFragments(v: Variant): readonly string[] {
-  if (isSplit(v)) return [...weightFragments(v), 'lib/sums_split.wgsl'];
+  if (isSplit(v)) return [...weightFragments(v), 'lib/chunks.wgsl', 'lib/sums_split.wgsl'];
   return [...weightFragments(v, 4), ...(v.consts?.['FOLD'] ? ['lib/fold.wgsl', 'lib/sums_folded.wgsl'] : ['lib/sums_rows.wgsl'])];
 }
 
@@ -89,17 +104,16 @@ export function rowsShape(caps: Caps, stored: StoredAs, m: number, k4: number, t
   return { variant, rows: m, columns: lanes * tileN, wg: lanes, sharedBytes: 0 };
 }
 
+/** Quads that an invocation loads at once of each column of floats: whole parts of a chunk, where they are known to be there, and more where it has few sums. */
+function floatQuads(k4: number, outputs: number): 1 | 4 | 8 {
+  return k4 % 8 === 0 && outputs <= 2 ? 8 : k4 % 4 === 0 ? 4 : 1;
+}
+
 /** LINEAR_SPLIT with the groups of that shape, for as many rows as the next power of two. */
-export function splitShape(
-  { lanes, slices, tileN }: Extract<ProductShape, { kind: 'split' }>,
-  stored: StoredAs,
-  m: number,
-  k4: number,
-): FewRows {
+export function splitShape({ lanes, slices, tileN }: SplitShape, stored: StoredAs, m: number, k4: number): FewRows {
   const rows = nextPowerOfTwo(m);
-  // Several loads are under way at once where they are known to be there.
-  const { consts, ...rest } = weightVariant(stored, k4 % 4 === 0 ? 4 : 1);
-  const own = { LANES: lanes, SLICES: slices, TILE_N: tileN, ROWS: rows, CHUNK_QUADS: chunkQuads(k4) };
+  const { consts, ...rest } = weightVariant(stored, floatQuads(k4, rows * tileN));
+  const own = { LANES: lanes, SLICES: slices, TILE_N: tileN, ROWS: rows };
   const columns = lanes * tileN;
   return {
     variant: { ...rest, consts: { ...own, ...consts } },

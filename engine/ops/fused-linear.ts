@@ -9,13 +9,14 @@ import { isBlockType } from '../weights/storage.ts';
 import { ceilDiv } from '../util/math.ts';
 import { ACTIVATIONS, gateMul } from './activation.ts';
 import type { Activation } from './activation.ts';
-import { fewRows, fewRowsFragments, isSplit } from './few-rows.ts';
+import { REREAD_BYTES, fewRows, fewRowsFragments, isSplit, rereadBytes } from './few-rows.ts';
 import type { FewRows } from './few-rows.ts';
 import { linear } from './linear.ts';
 import { takesMatrices } from './linear-matrix.ts';
 import type { PromptRows } from './linear-matrix.ts';
 import { linearNormed, takesMany } from './linear-normed.ts';
 import { rmsNorm } from './norm.ts';
+import type { SplitShape } from './product-shapes.ts';
 import { reduceRowsFragment, reduceVariant, reduceWithin } from './reduce.ts';
 import { avoids } from './replaceable.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
@@ -70,17 +71,19 @@ export interface NormedLinearArgs extends PromptRows {
   readonly bias?: Tensor | undefined;
   /** [T, N] f32. */
   readonly out: Tensor;
+  /** Of a GPU's workgroups; default: as fewRows chooses. */
+  readonly shape?: SplitShape | undefined;
 }
 
 /** out = norm(x) W^T + bias, with the bits of rmsNorm and linear. */
-export function normedLinear(rec: Recorder, { input, weight, bias, out, rows, promptFrom }: NormedLinearArgs): void {
+export function normedLinear(rec: Recorder, { input, weight, bias, out, rows, promptFrom, shape }: NormedLinearArgs): void {
   const whole = input.norm && !takesMatrices(rec.caps, weight, { rows, promptFrom });
   if (whole && takesMany(rec.caps, { ...input, weight, rows })) {
     linearNormed(rec, { ...input, weight, bias, out, rows });
     return;
   }
-  const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
-  if (!fused) {
+  const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, { shape });
+  if (!fused || hasNormApart(input, fused, rows)) {
     linear(rec, { x: normedRows(rec, input, rows), weight, bias, out, rows, promptFrom });
     return;
   }
@@ -98,14 +101,14 @@ export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
 }
 
 /** out = act(gates of norm(x)) * ups of norm(x), with the bits of rmsNorm, linear and gateMul. */
-export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows, promptFrom }: GatedLinearArgs): void {
+export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows, promptFrom, shape }: GatedLinearArgs): void {
   const whole = weight.parts.length === 1 && weight.outFeatures % 8 === 0 && !takesMatrices(rec.caps, weight, { rows, promptFrom });
   if (whole && takesMany(rec.caps, { ...input, weight, rows })) {
     linearNormed(rec, { ...input, weight, activation, out, rows });
     return;
   }
-  const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
-  if (!fused) {
+  const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, { shape });
+  if (!fused || hasNormApart(input, fused, rows)) {
     linear(rec, { x: normedRows(rec, input, rows), weight, out: gateUp, rows, promptFrom });
     gateMul(rec, { gateUp, out, activation, rows });
     return;
@@ -113,18 +116,35 @@ export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, 
   for (const { part, few } of fused) dispatch(rec, { input, part, few, activation, out, rows });
 }
 
+/** Rows up to which large matrices do more with their sums in one dispatch: `linear` has ways with more columns an invocation, which share what is read of more rows. */
+const FUSED_ROWS = 4;
+
+/** Whether dispatches for the norm and for what comes behind the product cost less than each workgroup making the norm anew. */
+export function hasNormApart({ x, norm }: NormedRows, parts: readonly FusedPart[], rows: number): boolean {
+  if (!norm || rows <= FUSED_ROWS) return false;
+  const k4 = (x.shape.at(-1) ?? 0) / 4;
+  return parts.some(({ part, few }) => isSplit(few.variant) && rereadBytes(few, part.count, rows, k4) > REREAD_BYTES);
+}
+
 interface FusedPart {
   readonly part: LinearPart;
   readonly few: FewRows;
 }
 
-/** The parts of a weight with the kernel for so few rows of each, whose workgroups hold `held` columns; undefined where one has none. */
+/** How a GPU's workgroups make what is fused, where not as usual. */
+export interface FusedWay {
+  readonly shape?: SplitShape | undefined;
+  /** Columns that a workgroup keeps; default those of the shape. */
+  readonly held?: number | undefined;
+}
+
+/** The parts of a weight with the kernel for so few rows of each; undefined where one has none. */
 export function fusedParts(
   caps: Caps,
   { x, norm }: NormedRows,
   { inFeatures, parts }: LinearWeight,
   rows: number,
-  held: number,
+  { shape, held }: FusedWay = {},
 ): FusedPart[] | undefined {
   const columns = x.shape.at(-1) ?? 0;
   assert(
@@ -136,8 +156,8 @@ export function fusedParts(
   if (rows === 0 || columns % 4 !== 0 || cannot) return undefined;
   const found: FusedPart[] = [];
   for (const part of parts) {
-    const few = fewRows(caps, part, rows, columns / 4);
-    if (!few || few.sharedBytes + 4 * few.rows * held > caps.maxWorkgroupBytes) return undefined;
+    const few = fewRows(caps, part, { rows, k4: columns / 4, count: part.count, shape });
+    if (!few || few.sharedBytes + 4 * few.rows * (held ?? few.columns) > caps.maxWorkgroupBytes) return undefined;
     found.push({ part, few });
   }
   return found;
@@ -154,7 +174,7 @@ interface Fused {
   readonly rows: number;
 }
 
-/** Columns that a workgroup holds at a time: two groups of GROUP. */
+/** Columns that a workgroup holds at a time where a subgroup is a SIMD register: two groups of GROUP. */
 const TILE_COLUMNS = 64;
 const GROUP = 32;
 /** Workgroups below which a software adapter's tiles have one each: it has a few cores. */
@@ -169,7 +189,8 @@ function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows
   const columns = x.shape.at(-1) ?? 0;
   const { weight, first, count, padded } = part;
   const gated = activation !== undefined;
-  const held = tileColumns(part, gated);
+  const group = isSplit(few.variant) ? few.columns / 2 : GROUP;
+  const held = isSplit(few.variant) ? few.columns : tileColumns(part, gated);
   const all = ceilDiv(count, held);
   const tiles = rec.caps.family === 'cpu' ? Math.min(MOST_COLUMNS / held, Math.max(1, Math.floor(all / FEW_WORKGROUPS))) : 1;
   const params = {
@@ -187,7 +208,7 @@ function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows
   const bindings = { x, norm: norm ?? x, weight, bias: bias ?? x, out };
   const variant = normVariant(rec.caps, few, columns);
   const holds = norm && tiles > 1 && canHold(part, few, columns);
-  const consts = { ...variant.consts, COLUMN_GROUPS: held / GROUP, ...(holds && { HELD }) };
+  const consts = { ...variant.consts, COLUMN_GROUPS: held / group, ...(holds && { HELD }) };
   rec.dispatch(LINEAR_FUSED, { ...variant, consts, overrides }, bindings, params, [ceilDiv(all, tiles), 1]);
 }
 

@@ -131,7 +131,7 @@ const storeHeads: Row = ({ p, b, y }) => {
 
 const projectHeads: Row = (d) => {
   const { p, v, x } = d;
-  const columns = p['n'] ?? x * 8 * v['D8']!;
+  const columns = p['n'] ?? (x * 8 * v['D8']!) / v['HEAD_PARTS']!;
   const stored = storeHeads(d).bytes;
   return { bytes: { ...stored, x: f32(p['m']!, 4 * p['k4']!) }, operations: 2 * p['m']! * columns * 4 * p['k4']! };
 };

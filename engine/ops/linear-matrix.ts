@@ -7,6 +7,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { BLOCK } from '../weights/block-format.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
+import { productRows } from './product-shapes.ts';
 import { reduceFragment, reduceVariant } from './reduce.ts';
 import { avoids } from './replaceable.ts';
 import { weightFragments, weightVariant } from './weight.ts';
@@ -24,7 +25,7 @@ export const LINEAR_MATRIX = defineKernel({
   file: 'linear/linear_matrix.wgsl',
   fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   enables: ['f16', 'chromium_experimental_subgroup_matrix'],
-  consts: ['SIZE', 'SIDE', 'LANES'],
+  consts: ['SIZE', 'SIDE_M', 'SIDE_N', 'STEP', 'LANES'],
   bindings: { halves: 'read', scales: 'read', weight: 'read', bias: 'read', residual: 'read', out: 'write' },
   params: {
     m: 'u32',
@@ -40,8 +41,30 @@ export const LINEAR_MATRIX = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
-/** Rows and columns of a workgroup's tile. */
-const TILE = { cpu: 32, generic: 64 } as const;
+/** What a workgroup makes: two by two subgroups with sideM x sideN matrices each, from `step` quads of K at once. No tile takes more than 16 KiB of workgroup memory. */
+export interface MatrixTile {
+  readonly sideM: number;
+  readonly sideN: number;
+  readonly step: 4 | 8;
+}
+
+/** [rows, columns], from the largest on. */
+const TILES: Readonly<Record<Caps['family'], readonly (readonly [number, number])[]>> = { cpu: [[32, 32]], generic: [[128, 64], [64, 64], [64, 32]] }; // prettier-ignore
+/** Workgroups from which a large card is busy. */
+const ENOUGH = 128;
+
+/**
+ * The largest tile that leaves work for all of a card, as each weight is unpacked for as many rows as a tile has, or the smallest: a row has the same bits in each.
+ * Those of product-shapes.ts' classes take the same, so that the warm-up meets all.
+ */
+export function matrixTile({ family, matrixSize }: Caps, m: number, n: number): MatrixTile {
+  const tiles = TILES[family];
+  const most = Math.max(productRows(m), 64);
+  const fits = ([rows, columns]: readonly [number, number]): boolean => rows <= most && (most / rows) * ceilDiv(n, columns) >= ENOUGH;
+  const [rows, columns] = tiles.find(fits) ?? tiles.at(-1)!;
+  return { sideM: rows / 2 / matrixSize, sideN: columns / 2 / matrixSize, step: 8 };
+}
+
 /** Subgroups of a workgroup. */
 const SUBGROUPS = 4;
 /** Values of x that there are as halves at once: 16 MiB. */
@@ -105,19 +128,23 @@ export function multiplyMatrices(
   { x, ...bindings }: Bindings,
   params: Params,
   from: number,
+  { sideM: SIDE_M, sideN: SIDE_N, step: STEP } = matrixTile(rec.caps, params.m - from, params.n),
 ): void {
   const { caps, device } = rec;
   const { m, n, k4 } = params;
-  const [SIZE, LANES, tile] = [caps.matrixSize, caps.subgroupMinSize, TILE[caps.family]];
+  const [SIZE, LANES] = [caps.matrixSize, caps.subgroupMinSize];
+  const [tileRows, tileColumns] = [2 * SIZE * SIDE_M, 2 * SIZE * SIDE_N];
   const columns = alignUp(4 * k4, BLOCK);
   const { consts, ...rest } = weightVariant(stored, BLOCK / 4);
-  const variant = { ...rest, consts: { SIZE, SIDE: tile / 2 / SIZE, LANES, ...consts }, overrides, subgroups: true };
+  const variant = { ...rest, consts: { SIZE, SIDE_M, SIDE_N, STEP, LANES, ...consts }, overrides, subgroups: true };
   const made = reserveHalves(device);
-  const most = Math.floor(HELD / columns / tile) * tile;
+  const held = Math.floor(HELD / columns);
+  const most = held - (held % tileRows) || held;
   for (let first = from; first < m; first += most) {
     const rows = Math.min(most, m - first);
     halfRows(rec, { x, ...made, firstRow: first, rows });
     const piece = { ...params, m: first + rows, first_row: first, row_quads: columns / 4 };
-    rec.dispatch(LINEAR_MATRIX, variant, { ...bindings, ...made }, piece, [ceilDiv(n, tile), ceilDiv(rows, tile)]);
+    // Workgroups that follow one another share weights, of which there are more than of x.
+    rec.dispatch(LINEAR_MATRIX, variant, { ...bindings, ...made }, piece, [ceilDiv(rows, tileRows), ceilDiv(n, tileColumns)]);
   }
 }

@@ -14,8 +14,9 @@ import { ceilDiv } from '../util/math.ts';
 import { createRng } from '../util/rng.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
-import { CPU_TILE, chunkQuads, fewRowsFragments, foldConst, foldFragment, forGPU, rowsShape, splitShape, takesRows } from './few-rows.ts';
+import { CPU_TILE, fewRowsFragments, foldConst, foldFragment, forGPU, rowsShape, splitShape, takesRows } from './few-rows.ts';
 import { multipliesMatrices, multiplyMatrices } from './linear-matrix.ts';
+import type { MatrixTile } from './linear-matrix.ts';
 import { productRows, productShapes } from './product-shapes.ts';
 import type { ProductShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
@@ -81,8 +82,8 @@ export const LINEAR_QUAD = defineKernel({
 export const LINEAR_BLOCK = defineKernel({
   ...SPEC,
   file: 'linear/linear_block.wgsl',
-  fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
-  consts: ['TILE_M', 'CHUNK_QUADS'],
+  fragments: (v) => [...weightFragments(v), 'lib/chunks.wgsl', 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  consts: ['TILE_M', 'TILE_N', 'SIDE'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
@@ -92,20 +93,20 @@ function quadFragments(v: Variant): readonly string[] {
   return isFloat ? [floatFragment(v, 4), 'lib/quad_floats.wgsl'] : [...weightFragments(v), 'lib/quad_blocks.wgsl'];
 }
 
+/** Rows that take so long that a few repetitions are measured. */
+const LONG_ROWS = 128;
 /** Of a GPU whose own kernels failed. */
 const GPU_TILE = { wg: 64, tileN: 2 } as const;
 /** Columns from which a row of blocks takes 12 an invocation instead of 8. */
 export const WIDE = 3072;
 /** Columns of a workgroup of LINEAR_QUAD, and of one that has 16 rows of floats. */
 const QUAD_COLUMNS = { few: 16, many: 32 } as const;
-/** Rows from which all numbers of rows take the same kernels, on every adapter. */
-export const MANY_ROWS = 65;
+/** The fewest of many rows that take kernels of their own, on any adapter: those between one number and the next take the same. */
+export const MANY_ROWS = [129, 65] as const;
 /** Blocks of rows a workgroup of LINEAR_TEXELS takes: with three and blocks of weights registers spill. */
 const TEXEL_BLOCKS = { floats: 3, blocks: 2 } as const;
 /** Of x that it has at once, where that holds TEXEL_STEP rows: 1 MiB. */
 const TEXELS = 2 ** 16;
-/** Invocations along each side of LINEAR_BLOCK's tile. */
-const BLOCK_SIDE = 16;
 
 /** Blocks of rows a workgroup of LINEAR_BROADCAST takes: two, where the last one does not stay half empty for it. */
 export function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
@@ -140,6 +141,8 @@ export interface LinearArgs {
   readonly outColumn?: number;
   /** The first of the rows that are of prompts, which take matrices where the adapter has them (linear-matrix.ts); default none. */
   readonly promptFrom?: number | undefined;
+  /** How matrices are dealt out; default as their number has it. */
+  readonly tile?: MatrixTile | undefined;
   /** Whether several rows go through a texture where that is faster, whatever the weights are: for models that spend their time here. */
   readonly texels?: boolean;
 }
@@ -147,7 +150,7 @@ export interface LinearArgs {
 /** out = act(x W^T + bias) + residual. The sum over K runs in the same order for every M, so rows do not depend on the batch. */
 export function linear(
   rec: Recorder,
-  { x, weight, bias, residual, out, activation = 'none', rows, outColumn = 0, promptFrom = Infinity, texels = false }: LinearArgs,
+  { x, weight, bias, residual, out, activation = 'none', rows, outColumn = 0, promptFrom = Infinity, tile, texels = false }: LinearArgs,
 ): void {
   const m = rows ?? x.shape[0] ?? 0;
   if (m === 0) return;
@@ -162,7 +165,7 @@ export function linear(
     const params = { m, n: count, n_weight: padded, k4: k / 4, out_stride: outStride, out_column: outColumn + first, bias_column: first };
     const apart = multipliesMatrices(rec.caps, part) ? Math.min(promptFrom, m) : m;
     if (apart > 0) multiply(rec, part, overrides, bindings, { ...params, m: apart }, texels);
-    if (apart < m) multiplyMatrices(rec, part, overrides, bindings, params, apart);
+    if (apart < m) multiplyMatrices(rec, part, overrides, bindings, params, apart, tile);
   }
 }
 
@@ -238,7 +241,7 @@ function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, b
 /** As was measured to be best for products of this class, or else the first way for so many rows. */
 function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
   const { m, n, k4 } = params;
-  const shapes = productShapes(m);
+  const shapes = productShapes(m, k4);
   const rows = productRows(m);
   const key = `product ${stored.dtype}, ${rows} x ${4 * k4} x ${n}`;
   const named = (name: string | undefined): ProductShape => shapes.find((shape) => shape.name === name) ?? shapes[0];
@@ -253,13 +256,15 @@ function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bi
           Float32Array.from({ length: rows * columns }, () => rng.uniform() - 0.5),
         );
       };
-      const [x, residual, out] = [noise(4 * k4), noise(params.out_stride), device.tensor('trial out', 'f32', [rows, params.out_stride])];
+      const x = noise(4 * k4);
+      const residual = overrides.HAS_RESIDUAL ? noise(params.out_stride) : x;
+      const out = device.tensor('trial out', 'f32', [rows, params.out_stride]);
       const given = { ...bindings, x, residual, out };
       const record = (trial: Recorder, name: string): void =>
         dispatchShape(trial, named(name), stored, overrides, given, { ...params, m: rows });
-      return { record, out, tensors: [x, residual, out] };
+      return { record, out, tensors: [...new Set([x, residual, out])] };
     };
-    rec.device.tuning?.offer({ key, candidates: shapes.map(({ name }) => name), make });
+    rec.device.tuning?.offer({ key, candidates: shapes.map(({ name }) => name), make, repeats: rows >= LONG_ROWS ? 4 : 16 });
   }
   dispatchShape(rec, named(rec.caps.tuned.get(key)), stored, overrides, bindings, params);
 }
@@ -277,9 +282,10 @@ function dispatchShape(
     const few = splitShape(shape, stored, m, k4);
     rec.dispatch(LINEAR_SPLIT, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
   } else {
-    const { tileM: TILE_M } = shape;
+    const { tileM: TILE_M, tileN: TILE_N, side: SIDE } = shape;
     const { consts, ...rest } = weightVariant(stored);
-    const variant = { ...rest, consts: { TILE_M, CHUNK_QUADS: chunkQuads(k4), ...consts }, overrides };
-    rec.dispatch(LINEAR_BLOCK, variant, bindings, params, [ceilDiv(n, 4 * BLOCK_SIDE), ceilDiv(m, TILE_M * BLOCK_SIDE)]);
+    const variant = { ...rest, consts: { TILE_M, TILE_N, SIDE, ...consts }, overrides };
+    // Workgroups that follow one another share weights, of which there are more than of x.
+    rec.dispatch(LINEAR_BLOCK, variant, bindings, params, [ceilDiv(m, TILE_M * SIDE), ceilDiv(n, TILE_N * SIDE)]);
   }
 }

@@ -1,42 +1,95 @@
 /** The ways in which a GPU multiplies: all cut K alike, so a row has the same bits in each (linear_split.wgsl, linear_block.wgsl). */
-import { nextPowerOfTwo } from '../util/math.ts';
+import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 
-/**
- * `split`: groups of `lanes` invocations share columns, `tileN` each, and `slices` groups take turns with chunks of K; up to 8 rows. `block`: a tile of
- * 16 tileM rows by 64 columns in workgroup memory.
- */
-export type ProductShape = { readonly name: string } & (
-  | { readonly kind: 'split'; readonly lanes: number; readonly slices: number; readonly tileN: number }
-  | { readonly kind: 'block'; readonly tileM: number }
-);
+/** Groups of `lanes` invocations share columns, `tileN` each, and `slices` groups take turns with chunks of K; up to 8 rows. */
+export interface SplitShape {
+  readonly name: string;
+  readonly kind: 'split';
+  readonly lanes: number;
+  readonly slices: number;
+  readonly tileN: number;
+}
 
-const split = (lanes: number, slices: number, tileN: number): ProductShape => ({
+/** A tile of `side` tileM rows by `side` tileN columns in workgroup memory, tileM x tileN to each of side x side invocations. */
+interface BlockShape {
+  readonly name: string;
+  readonly kind: 'block';
+  readonly tileM: number;
+  readonly tileN: number;
+  readonly side: number;
+}
+
+export type ProductShape = SplitShape | BlockShape;
+
+const split = (lanes: number, slices: number, tileN: number): SplitShape => ({
   name: `split ${lanes} x ${slices}, ${tileN}`,
   kind: 'split',
   lanes,
   slices,
   tileN,
 });
-const block = (tileM: number): ProductShape => ({ name: `block ${16 * tileM}`, kind: 'block', tileM });
+/** The name has what is not usual. */
+const block = (tileM: number, tileN = 4, side = 16): BlockShape => ({
+  name: `block ${side * tileM}${tileN === 4 && side === 16 ? '' : ` x ${side * tileN}`}`,
+  kind: 'block',
+  tileM,
+  tileN,
+  side,
+});
 
-/** By the most rows they are for, a power of two; the first of each is taken where nothing was measured. The sums of a split take 16 KiB at most, which every adapter has. */
-const SHAPES: readonly { readonly rows: number; readonly shapes: readonly ProductShape[] }[] = [
-  { rows: 4, shapes: [split(32, 8, 2), split(32, 8, 1), split(32, 4, 4), split(64, 4, 2)] },
-  { rows: 8, shapes: [split(32, 8, 2), split(32, 8, 1), split(64, 4, 2), block(1)] },
-  { rows: 16, shapes: [block(1), block(2)] },
-  { rows: 32, shapes: [block(2), block(1), block(4)] },
-  { rows: Infinity, shapes: [block(4), block(2)] },
-];
+/** Chunks of K, as lib/chunks.wgsl cuts it: 32 at most. */
+function chunksOf(k4: number): number {
+  return ceilDiv(k4, Math.max(16, 8 * ceilDiv(k4, 256)));
+}
+
+/** Slices that have a chunk each, or most of them. */
+const slicesOf = (k4: number): 16 | 32 => (chunksOf(k4) <= 16 ? 16 : 32);
+
+type Shapes = readonly [ProductShape, ...ProductShape[]];
+
+/**
+ * By the most rows they are for, a power of two; the first of each is taken where nothing was measured. A card has room for more invocations than small matrices
+ * have columns, so few columns a workgroup and a slice for each chunk come first: an invocation waits for few loads one after the other. Wider ones read longer
+ * runs of weights, and those with several columns an invocation x less often, which counts where there are several rows of it. The sums of a split take 16 KiB at most, which every adapter has.
+ */
+const SHAPES: readonly { readonly rows: number; readonly shapes: (slices: 16 | 32) => Shapes }[] = [
+  { rows: 2, shapes: (slices) => [split(8, slices, 1), split(8, slices, 2), split(16, 16, 1), split(16, 16, 2), split(32, 8, 1), split(32, 8, 2)] },
+  { rows: 4, shapes: (slices) => [split(8, slices, 2), split(8, slices, 1), split(8, 16, 4), split(16, 16, 2), split(32, 8, 2)] },
+  { rows: 8, shapes: (slices) => [split(8, slices, 2), split(8, 16, 4), split(16, 16, 2), split(32, 8, 2), block(1)] },
+  { rows: 16, shapes: () => [block(1), block(2), block(2, 4, 8)] },
+  { rows: 32, shapes: () => [block(2), block(1), block(4), block(4, 4, 8)] },
+  { rows: 64, shapes: () => [block(4), block(2), block(4, 4, 8), block(8, 4, 8), block(8, 8, 8)] },
+  { rows: 128, shapes: () => [block(8), block(4), block(8, 8), block(8, 4, 8), block(8, 8, 8)] },
+  { rows: Infinity, shapes: () => [block(8), block(4), block(8, 8), block(8, 4, 8), block(8, 8, 8)] },
+]; // prettier-ignore
 /** Beyond, all numbers of rows are one class. */
-const MOST_ROWS = 64;
+const MOST_ROWS = 256;
+/** Rows that a split has at most. */
+export const MOST_SPLIT_ROWS = 8;
 
 /** Rows up to which products are measured and chosen alike. */
 export function productRows(rows: number): number {
   return Math.min(nextPowerOfTwo(rows), MOST_ROWS);
 }
 
-/** The ways for a number of rows. */
-export function productShapes(rows: number): readonly [ProductShape, ...ProductShape[]] {
-  const { shapes } = SHAPES.find((row) => productRows(rows) <= row.rows)!;
-  return shapes as readonly [ProductShape, ...ProductShape[]];
+/** The fewest rows that take this tile where nothing was measured; undefined = none do. */
+export function rowsOfBlock(tileM: number, tileN: number, side: number): number | undefined {
+  const at = SHAPES.findIndex(({ shapes }) => shapes(16)[0].name === block(tileM, tileN, side).name);
+  return at > 0 ? SHAPES[at - 1]!.rows + 1 : undefined;
+}
+
+/** The ways for a number of rows of so many quads. */
+export function productShapes(rows: number, k4: number): Shapes {
+  return SHAPES.find((row) => productRows(rows) <= row.rows)!.shapes(slicesOf(k4));
+}
+
+/** The ways of kernels that do more with their sums, from few columns a workgroup to many: two groups of them, such as gates and the ups that belong to them. */
+export function fusedShapes(k4: number): readonly [SplitShape, ...SplitShape[]] {
+  return [split(8, slicesOf(k4), 2), split(16, 16, 2), split(32, 8, 2)];
+}
+
+/** The way of those that need all columns of a head at once: as many of them an invocation as fit into 16 KiB, with what is made of them. */
+export function wholeHeadShape(rows: number, headDim: number): SplitShape {
+  const tileN = [4, 2].find((n) => 32 * n <= headDim && 4 * nextPowerOfTwo(rows) * (32 * 8 * n + headDim) <= 2 ** 14);
+  return split(32, 8, tileN ?? 1);
 }

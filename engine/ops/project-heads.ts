@@ -5,14 +5,17 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { BindingsOf, Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { fewRowsFragments } from './few-rows.ts';
-import { HELD, canHold, fusedParts, groupsFragments, normVariant } from './fused-linear.ts';
+import { fewRowsFragments, isSplit } from './few-rows.ts';
+import type { FewRows } from './few-rows.ts';
+import { HELD, canHold, fusedParts, groupsFragments, hasNormApart, normVariant } from './fused-linear.ts';
 import type { NormedRows } from './fused-linear.ts';
 import { kvFragment, pagesVariant, storeFragment } from './kv.ts';
 import type { RopeKVStoreArgs } from './kv.ts';
 import { takesMatrices } from './linear-matrix.ts';
 import type { PromptRows } from './linear-matrix.ts';
 import { manyRows, takesMany } from './linear-normed.ts';
+import { wholeHeadShape } from './product-shapes.ts';
+import type { SplitShape } from './product-shapes.ts';
 import { reduceVariant } from './reduce.ts';
 import { avoids } from './replaceable.ts';
 import { weightFragments } from './weight.ts';
@@ -21,7 +24,7 @@ import type { LinearWeight } from './weight.ts';
 export const PROJECT_HEADS = defineKernel({
   file: 'kv/project_heads.wgsl',
   fragments: (v) => [...fewRowsFragments(v), ...groupsFragments(v), 'lib/head_squares.wgsl', ...placesFragments(v)],
-  consts: ['ROWS', 'D8', 'HEAD_LANES'],
+  consts: ['ROWS', 'D8', 'HEAD_LANES', 'HEAD_PARTS'],
   bindings: {
     x: 'read',
     norm: 'read',
@@ -64,6 +67,8 @@ export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv' | 'rows'>,
   readonly bias: Tensor | undefined;
   /** [2, D], or [D] with `queriesOnly`: norms of each head of queries and of keys. */
   readonly headNorm: Tensor | undefined;
+  /** Of a GPU's workgroups where heads have no norms; default: as fewRows chooses. */
+  readonly shape?: SplitShape | undefined;
 }
 
 /** Channels of a head come in two groups of 32 at least. */
@@ -77,6 +82,7 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
   const { input, weight, bias, headNorm, queriesOnly = false, cosSin, positions, slots, q, kv, layer, heads, rows } = args;
   const { headDim, kvHeads, k, v } = kv.layers[layer]!;
   const { caps } = rec;
+  const { x, norm, eps } = input;
   if (takesMatrices(caps, weight, args)) return false;
   const fits =
     headDim % HEAD_STEP === 0 &&
@@ -90,7 +96,6 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
   const wholeHeads = weight.parts.every(({ first, count }) => first % headDim === 0 && count % headDim === 0);
   const places = { cos_sin: cosSin, positions, slots, q, k_pages: k, v_pages: v };
   const pages = { D8: headDim / 8, PAGE: kv.pageSize, HALF_PAGES: kv.dtype === 'f16' ? 1 : 0 };
-  const { x, norm, eps } = input;
   assert(
     weight.outFeatures === (heads + (queriesOnly ? 0 : 2 * kvHeads)) * headDim,
     `project_heads: ${weight.outFeatures} columns for ${heads} over ${kvHeads} heads`,
@@ -99,9 +104,10 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
     projectMany(rec, args, places, pages);
     return true;
   }
-  const fused =
-    fits && wholeHeads && asHeads && !avoids(caps, 'project_heads') ? fusedParts(caps, input, weight, rows, headDim) : undefined;
-  if (!fused) return false;
+  // A workgroup of a GPU makes a part of a head, or all of it where a norm needs that.
+  const way = headNorm && caps.family !== 'cpu' ? { shape: wholeHeadShape(rows, headDim), held: headDim } : { shape: args.shape };
+  const fused = fits && wholeHeads && asHeads && !avoids(caps, 'project_heads') ? fusedParts(caps, input, weight, rows, way) : undefined;
+  if (!fused || hasNormApart(input, fused, rows)) return false;
   const overrides = { HAS_NORM: norm ? 1 : 0, HAS_BIAS: bias ? 1 : 0, HAS_HEAD_NORM: headNorm ? 1 : 0 };
   for (const { part, few } of fused) {
     const all = part.count / headDim;
@@ -112,14 +118,9 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
       ...held,
       ...pages,
       HEAD_LANES: reduceVariant(caps, headDim).wg,
+      HEAD_PARTS: headNorm ? 1 : headParts(few, headDim),
     };
-    const bindings = {
-      x,
-      norm: norm ?? x,
-      weight: part.weight,
-      of_heads: bias ?? headNorm ?? x,
-      ...places,
-    };
+    const bindings = { x, norm: norm ?? x, weight: part.weight, of_heads: bias ?? headNorm ?? x, ...places };
     const sizes = { m: rows, n_weight: part.padded, k4: columns / 4, heads, kv_heads: kvHeads };
     const params = { ...sizes, first_head: part.first / headDim, each, eps };
     rec.dispatch(
@@ -127,7 +128,7 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
       { ...variant, consts: { ...variant.consts, ...own }, overrides, ...pagesVariant({ k }) },
       bindings,
       params,
-      [all / each, 1],
+      [(all / each) * own.HEAD_PARTS, 1],
     );
   }
   return true;
@@ -160,6 +161,11 @@ const inputSize = ({ x }: NormedRows): number => x.shape.at(-1) ?? 0;
 const FEW_WORKGROUPS = 8;
 /** Workgroups that such threads share evenly are a multiple of this. */
 const EVEN = 4;
+
+/** Workgroups that share a head. */
+function headParts(few: FewRows, headDim: number): number {
+  return isSplit(few.variant) ? headDim / few.columns : 1;
+}
 
 /** Heads that share the norm of their rows. */
 function sharedHeads(caps: Caps, all: number): number {

@@ -4,6 +4,8 @@ import { LINEAR_FUSED, gatedLinear, normedLinear } from '../ops/fused-linear.ts'
 import { NO_SLOT, createKVCache } from '../ops/kv.ts';
 import { LINEAR_NORMED } from '../ops/linear-normed.ts';
 import { PROJECT_HEADS, PROJECT_HEADS_MANY, projectHeads } from '../ops/project-heads.ts';
+import { fusedShapes } from '../ops/product-shapes.ts';
+import type { SplitShape } from '../ops/product-shapes.ts';
 import { ropeFrequencies, ropeTable } from '../ops/rope.ts';
 import { fromF16 } from '../util/f16.ts';
 import { isBlockType } from '../weights/storage.ts';
@@ -16,11 +18,26 @@ const COLUMNS = 40;
 const EPS = 1e-5;
 
 /** Inputs for which a variant is taken; undefined where blocks of the weight are longer. */
-function inputsOf(storage: WeightType, { CHUNK_QUADS, NORM_LANES, BLOCK_QUADS }: Readonly<Record<string, number>>): number | undefined {
-  const whole = CHUNK_QUADS === 64 ? 2048 : NORM_LANES === 64 ? 48 : NORM_LANES === 256 ? 1280 : 256;
-  if (isBlockType(storage)) return whole < 256 ? undefined : whole;
-  return whole + (BLOCK_QUADS === 1 ? 4 : 0);
+function inputsOf(storage: WeightType, consts: Readonly<Record<string, number>>): number | undefined {
+  const { NORM_LANES, BLOCK_QUADS, SLICES } = consts;
+  if (NORM_LANES === 64) return isBlockType(storage) ? undefined : 32 + oddInputs(BLOCK_QUADS);
+  if (SLICES !== undefined) return splitInputs(consts);
+  const whole = NORM_LANES === 256 ? 1280 : 256;
+  return whole + (!isBlockType(storage) && BLOCK_QUADS === 1 ? 4 : 0);
 }
+
+/** Inputs for which kernels of GPUs take a variant: as many chunks as it has slices for, and a quad or more beyond whole loads where it has smaller ones. */
+export function splitInputs({ SLICES, BLOCK_QUADS, NORM_LANES }: Readonly<Record<string, number>>): number {
+  const isShort = NORM_LANES === undefined ? SLICES === 16 : NORM_LANES !== 256;
+  return (isShort ? 256 : 1280) + oddInputs(BLOCK_QUADS);
+}
+
+/** How the workgroups of a GPU share a product, which depends on its size: here it is small. */
+const shapeOf = ({ LANES, SLICES }: Readonly<Record<string, number>>, k: number): SplitShape | undefined =>
+  fusedShapes(k / 4).find(({ lanes, slices }) => lanes === LANES && slices === SLICES);
+
+/** Beyond whole eights of quads. */
+const oddInputs = (quads: number | undefined): number => ({ 1: 4, 4: 16 })[quads!] ?? 0;
 
 /** Rows, the norm before the product if there is one, and what the product reads. */
 function checkedRows(bench: Workbench, rows: number, k: number, hasNorm: boolean) {
@@ -60,11 +77,12 @@ interface CheckedProduct {
 }
 
 function checkProduct(
-  { storage, texture, overrides = {} }: Parameters<CheckMaker>[0],
+  { storage, texture, consts = {}, overrides = {} }: Parameters<CheckMaker>[0],
   bench: Workbench,
   { rows, k, columns, gated }: CheckedProduct,
 ): ReturnType<CheckMaker> {
   const outputs = gated ? 2 * columns : columns;
+  const shape = shapeOf(consts, k);
   const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, outputs, k);
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
   const [bias, out, gateUp] = [bench.floats([columns]), bench.out([rows, columns]), bench.out([rows, outputs])];
@@ -74,8 +92,8 @@ function checkProduct(
   return {
     record(rec) {
       fill(rec);
-      if (gated) gatedLinear(rec, { input, weight, activation, gateUp, out, rows });
-      else normedLinear(rec, { input, weight, bias: hasBias ? bias.tensor : undefined, out, rows });
+      if (gated) gatedLinear(rec, { input, weight, activation, gateUp, out, rows, shape });
+      else normedLinear(rec, { input, weight, bias: hasBias ? bias.tensor : undefined, out, rows, shape });
     },
     out,
     expected: Float64Array.from({ length: rows * columns }, (_, i) => {
@@ -125,7 +143,8 @@ const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
   return {
     record(rec) {
       fill(rec);
-      const given = { bias: hasBias ? bias.tensor : undefined, headNorm: hasHeadNorm ? norms.tensor : undefined };
+      const added = { bias: hasBias ? bias.tensor : undefined, headNorm: hasHeadNorm ? norms.tensor : undefined };
+      const given = { ...added, shape: shapeOf(consts, k) };
       projectHeads(rec, { input, weight, ...given, cosSin, positions: where, slots, q, kv, layer: 0, heads, rows });
       rec.copy(q, all);
       for (const [side, lying] of pages.entries()) {

@@ -19,7 +19,7 @@ import {
 import { LINEAR_MATRIX } from '../ops/linear-matrix.ts';
 import { LAYER_NORM, RMS_NORM, layerNorm, rmsNorm } from '../ops/norm.ts';
 import { ATTENTION_SPLIT, PAGED_ATTENTION, PAGED_ATTENTION_WIDE, pagedAttention } from '../ops/paged-attention.ts';
-import { productShapes } from '../ops/product-shapes.ts';
+import { productShapes, rowsOfBlock } from '../ops/product-shapes.ts';
 import { ropeFrequencies, ropeTable } from '../ops/rope.ts';
 import { ARGMAX_BLOCKS, SAMPLE_THRESHOLD, SLICE_THRESHOLD, sample, sampleScratch } from '../ops/sample.ts';
 import { SAMPLING_ROW_WORDS, writeSamplingRow } from '../ops/sampling-row.ts';
@@ -27,7 +27,7 @@ import { GREEDY_SAMPLING } from '../sampling.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
 import { AUDIO_CHECKS } from './audio-checks.ts';
-import { FUSED_CHECKS } from './fused-checks.ts';
+import { FUSED_CHECKS, splitInputs } from './fused-checks.ts';
 import { HEARING_CHECKS } from './hearing-checks.ts';
 import { LAYER_CHECKS } from './layer-checks.ts';
 import { LOAD_CHECKS } from './load-checks.ts';
@@ -38,7 +38,7 @@ import { REDUCED_COLUMNS, activationOf, checkedMatrix } from './workbench.ts';
 import type { CheckMaker } from './workbench.ts';
 
 /** Rows with which `linear` takes a variant. */
-const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string, number>>) => number])[] = [
+const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string, number>>) => number | undefined])[] = [
   [LINEAR_TILE, ({ TILE_M }) => (TILE_M === 1 ? 1 : 4)],
   [LINEAR_ROWS, ({ ROWS }) => ROWS!],
   [LINEAR_BROADCAST, ({ ROW_BLOCKS, LANES }) => (ROW_BLOCKS === 1 ? 3 : 2 * LANES!)],
@@ -46,23 +46,20 @@ const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string,
   [LINEAR_QUAD, ({ ROWS }) => ({ 1: 1, 4: 2 })[ROWS!] ?? 5],
   [LINEAR_SPLIT, ({ ROWS }) => ROWS!],
   // More than a tile.
-  [LINEAR_MATRIX, ({ SIZE, SIDE }) => 2 * SIZE! * SIDE! + 3],
-  [LINEAR_BLOCK, ({ TILE_M }) => 1 + (TILE_M === 1 ? 8 : 8 * TILE_M!)],
+  [LINEAR_MATRIX, ({ SIZE, SIDE_M }) => 2 * SIZE! * SIDE_M! + 3],
+  [LINEAR_BLOCK, ({ TILE_M, TILE_N, SIDE }) => rowsOfBlock(TILE_M!, TILE_N!, SIDE!)],
 ];
 
 const COLUMNS = 40;
 
-function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, number>>) => number): CheckMaker {
+function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, number>>) => number | undefined): CheckMaker {
   return ({ storage, texture, consts = {}, overrides = {} }, bench) => {
-    const m = rowsOf(consts);
     const n = kernel === LINEAR_ROWS && consts['TILE_N']! > 8 ? WIDE : COLUMNS;
+    const k = kernel === LINEAR_SPLIT ? splitInputs(consts) : 256 + (kernel === LINEAR_TILE && !isBlockType(storage as WeightType) ? 4 : 0);
     // Another shape was chosen by measurement: its bits are those of the first one, which is tested.
-    const [first] = productShapes(1);
-    if (kernel === LINEAR_SPLIT && first.kind === 'split' && (consts['LANES'] !== first.lanes || consts['TILE_N'] !== first.tileN)) return undefined; // prettier-ignore
-    // What chunks of K need; and a quad more than whole loads, where those have a kernel or a variant of their own.
-    const isOdd =
-      !isBlockType(storage as WeightType) && (kernel === LINEAR_TILE || (kernel === LINEAR_SPLIT && consts['BLOCK_QUADS'] === 1));
-    const k = (consts['CHUNK_QUADS'] === 64 ? 2048 : 256) + (isOdd ? 4 : 0);
+    const m = rowsOf(consts);
+    if (m === undefined) return undefined;
+    if (kernel === LINEAR_SPLIT && !isFirstShape(consts, m, k)) return undefined;
     const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, n, k);
     const x = bench.floats([m, k]);
     const bias = bench.floats([n]);
@@ -77,14 +74,21 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
     return {
       record(rec) {
         fill(rec);
-        const promptFrom = kernel === LINEAR_MATRIX ? 0 : undefined;
-        linear(rec, { x: x.tensor, weight, out, activation, ...given, promptFrom, texels: kernel === LINEAR_TEXELS });
+        const { SIDE_M: sideM = 0, SIDE_N: sideN = 0, STEP } = consts;
+        const matrices = kernel === LINEAR_MATRIX && { promptFrom: 0, tile: { sideM, sideN, step: STEP === 4 ? 4 : 8 } as const };
+        linear(rec, { x: x.tensor, weight, out, activation, ...given, ...matrices, texels: kernel === LINEAR_TEXELS });
       },
       out,
       expected,
       tolerance: 1e-6,
     };
   };
+}
+
+/** Whether LINEAR_SPLIT takes a variant where nothing was measured. */
+function isFirstShape({ LANES, SLICES, TILE_N }: Readonly<Record<string, number>>, m: number, k: number): boolean {
+  const [first] = productShapes(m, k / 4);
+  return first.kind === 'split' && LANES === first.lanes && SLICES === first.slices && TILE_N === first.tileN;
 }
 
 const checkEmbedding: CheckMaker = ({ storage, texture, overrides = {} }, bench) => {

@@ -106,12 +106,12 @@ export class ModelRunner {
     for (const bucket of decodeBuckets(this.#limits.maxRunning)) this.#plan(this.#tensors.decodeShape(bucket, 1), 'sampled');
   }
 
-  /** The largest prompt, the smallest that takes the same kernels, then decodes of all sizes. */
+  /** The largest prompt, the smallest of those that take the same kernels, then decodes of all sizes. */
   *#sizes(): Generator<(rec: Recorder) => void> {
     const { maxRunning, prefillChunk, draftRows, promptsApart } = this.#limits;
     yield this.#prefill(maxRunning + prefillChunk, maxRunning + draftRows);
     // Otherwise the largest would be run for what it alone compiles, which takes a large model a minute.
-    yield this.#prefill(MANY_ROWS, 1);
+    for (const rows of MANY_ROWS) yield this.#prefill(rows, 1);
     for (const bucket of [...decodeBuckets(maxRunning)].reverse()) yield* this.#decodes(bucket);
     // Beside prompts answers have nothing but their products in one dispatch; and what is computed again of them may be as long.
     for (const rows of promptsApart ? [...decodeBuckets(maxRunning), maxRunning + prefillChunk] : [])

@@ -9,7 +9,9 @@ import { fingerprint } from '../util/fingerprint.ts';
 /** In the platform's cache. */
 const FILE = 'kernels.json';
 /** Rows of which each has candidates of its own. */
-const CANDIDATE_ROWS = [1, 8, 16, 32, 64];
+const CANDIDATE_ROWS = [1, 4, 8, 16, 32, 64, 128, 256];
+/** Quads of rows with few chunks of K, and with many. */
+const CANDIDATE_QUADS = [16, 1024];
 
 type Kept = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
@@ -76,7 +78,7 @@ function isKept(value: unknown): value is Kept {
 /** The adapter, whose name Dawn ends with its driver's version, and the kernels: another text or another candidate, and what was measured says nothing. */
 async function keyOf({ info, platform }: Device): Promise<string> {
   const { name, vendor, architecture } = info;
-  const candidates = CANDIDATE_ROWS.map((rows) => productShapes(rows).map((shape) => shape.name));
+  const candidates = CANDIDATE_ROWS.flatMap((rows) => CANDIDATE_QUADS.map((k4) => productShapes(rows, k4).map((shape) => shape.name)));
   const text = JSON.stringify([[...(await platform.shaders())].toSorted(([a], [b]) => (a < b ? -1 : 1)), candidates]);
   return [vendor, architecture, name, fingerprint(text)].join(' | ');
 }

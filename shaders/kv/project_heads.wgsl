@@ -2,8 +2,9 @@
 // (HAS_BIAS), qk_norm.wgsl (HAS_HEAD_NORM) and rope_kv_store.wgsl as one dispatch, with their bits.
 //
 // x [T, 4 k4]; W [heads of q, then k, then v][D] rows, of which this dispatch has those from `first_head` on; q and pages as in rope_kv_store.wgsl. One
-// workgroup a head of ROWS rows, or `each` heads where rows are held: it makes their norm anew and keeps a head at a time (lib/groups_rows.wgsl,
-// lib/groups_split.wgsl). D is a multiple of 64.
+// workgroup a head of ROWS rows, or `each` heads where rows are held: it makes their norm anew and keeps a head at a time (lib/groups_rows.wgsl). Or, on a GPU, which
+// has room for more workgroups than there are heads, HEAD_PARTS workgroups a head, each with its part of both halves (lib/groups_split.wgsl), or one with all of it for
+// norms of heads. D is a multiple of 64.
 // Reference: test/reference/norm.ts, linear.ts, rope.ts, kv.ts.
 override HAS_NORM: bool;
 override HAS_BIAS: bool;
@@ -33,17 +34,29 @@ struct Params {
 @group(0) @binding(9) var<storage, read_write> v_pages: array<kv_t>;
 @group(0) @binding(10) var<uniform> params: Params;
 
-const COLUMN_GROUPS = D8 / 4u;
+const COLUMN_GROUPS = select(2u, D8 / 4u, HEAD_PARTS == 1u);
+// Of each half, that a workgroup makes.
+const PART_QUADS = D8 / HEAD_PARTS;
 
 // The head that the workgroup makes, among those of this dispatch.
 var<private> own_head: u32;
+// Of each half, the first quad that the workgroup makes.
+var<private> first_quad: u32;
 
 fn group_column(group: u32) -> u32 {
+  if (HEAD_PARTS > 1u) {
+    return own_head * 8u * D8 + 4u * (group * D8 + first_quad);
+  }
   return own_head * 8u * D8 + group * 32u;
 }
 
 fn head_quad(i: u32, quad: u32) -> vec4<f32> {
-  let made = made_quad(i, quad / 8u, quad % 8u);
+  var made = vec4<f32>();
+  if (HEAD_PARTS > 1u) {
+    made = made_quad(i, quad / D8, quad % D8 - first_quad);
+  } else {
+    made = made_quad(i, quad / 8u, quad % 8u);
+  }
   if (HAS_BIAS) {
     return made + of_heads[(params.first_head + own_head) * 2u * D8 + quad];
   }
@@ -69,9 +82,9 @@ fn project_head(own: u32, first_row: u32, lane: u32) {
     if (row >= params.m) {
       continue;
     }
-    for (var first = 0u; first < D8; first += WG) {
-      let d = first + lane;
-      if (!in_head(d)) {
+    for (var first = 0u; first < PART_QUADS; first += WG) {
+      let d = first_quad + first + lane;
+      if (!in_part(first + lane, PART_QUADS)) {
         continue;
       }
       var pair = Pair(head_quad(i, d), head_quad(i, d + D8));
@@ -94,6 +107,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       project_head(group.x * params.each + h, first_row, lane);
     }
   } else {
-    project_head(group.x, first_row, lane);
+    first_quad = group.x % HEAD_PARTS * PART_QUADS;
+    project_head(group.x / HEAD_PARTS, first_row, lane);
   }
 }

@@ -11,14 +11,35 @@ fn load_high(found: block_t, block: u32, column: u32) -> block_t {
   return loaded;
 }
 
-// Any block.
-fn block_at(block: u32, column: u32) -> block_t {
-  var found = load_high(block_t(), block, column);
-  found.scales = row_word(scales_word(block), column);
+// What is loaded of a block: nothing is done with it, so that nothing has to wait for it.
+struct raw_t {
+  high: vec2<u32>,
+  scales: u32,
+  wide: u32,
+}
+
+fn raw_block(block: u32, column: u32) -> raw_t {
+  var raw = raw_t(load_high(block_t(), block, column).high, row_word(scales_word(block), column), 0u);
   if (HAS_WIDE == 1u) {
-    found.wide = unpack2x16float(row_word(wide_word(block), column));
+    raw.wide = row_word(wide_word(block), column);
+  }
+  return raw;
+}
+
+// The block of what was loaded of it.
+fn opened(raw: raw_t, block: u32) -> block_t {
+  var found = block_t();
+  found.high = raw.high;
+  found.scales = raw.scales;
+  if (HAS_WIDE == 1u) {
+    found.wide = unpack2x16float(raw.wide);
   }
   return scaled(found, block);
+}
+
+// Any block.
+fn block_at(block: u32, column: u32) -> block_t {
+  return opened(raw_block(block, column), block);
 }
 
 // The block after `before`, the first being 0: loads what is new.

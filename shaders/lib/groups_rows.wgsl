@@ -3,6 +3,7 @@
 // in a kernel lavapipe keeps the sums of the inner loop in memory, which takes twice as long.
 const WG = LANES;
 const TILE_GROUPS = TILE_N / 4u;
+const GROUP_COLUMNS = 32u;
 
 var<private> made: array<vec4<f32>, ROWS * COLUMN_GROUPS>;
 

@@ -1,7 +1,8 @@
-// groups_rows.wgsl from sums_split.wgsl: invocations share what they made through workgroup memory.
+// groups_rows.wgsl from sums_split.wgsl: invocations share what they made through workgroup memory, and groups are as wide as LANES, which is a multiple of 4.
 const TILE_GROUPS = TILE_N;
+const GROUP_COLUMNS = LANES;
 
-var<workgroup> made: array<f32, ROWS * COLUMN_GROUPS * 32u>;
+var<workgroup> made: array<f32, ROWS * COLUMN_GROUPS * GROUP_COLUMNS>;
 
 fn make_groups(first_row: u32, index: u32) {
   workgroupBarrier();
@@ -14,7 +15,7 @@ fn make_groups(first_row: u32, index: u32) {
     for (var i = 0u; i < OWN; i++) {
       let output = index + i * WG;
       if (output < OUTPUTS) {
-        made[(output / COLUMNS * COLUMN_GROUPS + g) * 32u + output % COLUMNS] = total[i];
+        made[(output / COLUMNS * COLUMN_GROUPS + g) * GROUP_COLUMNS + output % COLUMNS] = total[i];
       }
     }
   }
@@ -22,6 +23,6 @@ fn make_groups(first_row: u32, index: u32) {
 }
 
 fn made_quad(i: u32, group: u32, q: u32) -> vec4<f32> {
-  let at = (i * COLUMN_GROUPS + group) * 32u + 4u * q;
+  let at = (i * COLUMN_GROUPS + group) * GROUP_COLUMNS + 4u * q;
   return vec4<f32>(made[at], made[at + 1u], made[at + 2u], made[at + 3u]);
 }

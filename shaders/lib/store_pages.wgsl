@@ -3,13 +3,13 @@
 // How far off the pair of channels is that store_key takes beside its own: it needs none.
 const BESIDE = 0u;
 
-// The pair of the invocation beside this one; and whether an invocation of a workgroup that deals out a head has one.
+// The pair of the invocation beside this one; and whether an invocation of a workgroup that deals out so many of each half of a head has one.
 fn pair_beside(pair: Pair) -> Pair {
   return pair;
 }
 
-fn in_head(d: u32) -> bool {
-  return d < D8;
+fn in_part(d: u32, quads: u32) -> bool {
+  return d < quads;
 }
 
 fn store_key(slot: u32, head: u32, d: u32, pair: Pair, beside: Pair) {

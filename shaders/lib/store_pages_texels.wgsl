@@ -7,7 +7,7 @@ fn pair_beside(pair: Pair) -> Pair {
   return Pair(subgroupShuffleXor(pair.low, 1u), subgroupShuffleXor(pair.high, 1u));
 }
 
-fn in_head(d: u32) -> bool {
+fn in_part(d: u32, quads: u32) -> bool {
   return true;
 }
 

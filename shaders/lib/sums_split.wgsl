@@ -1,15 +1,14 @@
 // The sums over k of x[first_row + i, k] * W[n, k] of ROWS rows and COLUMNS columns on a GPU: SLICES groups of LANES invocations share the columns and take turns
-// with the chunks of K.
+// with the chunks of K (chunks.wgsl).
 //
 // A few rows read every weight once and do little with it, so what counts is how many loads are under way: one group that walks all of K leaves most of a
-// card idle where N is small. K is cut into chunks of CHUNK_QUADS * 4; each chunk is summed in order, and the sums of chunks are added in order, as
+// card idle where N is small. Each chunk is summed in order, and the sums of chunks are added in order, as
 // linear_block.wgsl adds them: the bits do not depend on the number of rows. The kernel's x_quad(i, row, k) gives quad k of row i of these.
 const COLUMNS = LANES * TILE_N;
 const OUTPUTS = ROWS * COLUMNS;
 const WG = LANES * SLICES;
 // Outputs that an invocation adds up.
 const OWN = (OUTPUTS + WG - 1u) / WG;
-const CHUNK_BLOCKS = CHUNK_QUADS / BLOCK_QUADS;
 
 var<workgroup> sums: array<f32, SLICES * OUTPUTS>;
 
@@ -24,15 +23,16 @@ fn sum_products(of_column: array<u32, TILE_N>, first_row: u32, index: u32) -> ar
     row[i] = min(first_row + i, params.m - 1u);
   }
   let blocks = params.k4 / BLOCK_QUADS;
-  let chunks = (blocks + CHUNK_BLOCKS - 1u) / CHUNK_BLOCKS;
+  let chunk_blocks = chunk_quads() / BLOCK_QUADS;
+  let chunks = (blocks + chunk_blocks - 1u) / chunk_blocks;
   let turns = (chunks + SLICES - 1u) / SLICES;
   var total = array<f32, OWN>();
   for (var round = 0u; round < turns; round++) {
     let turn = round * SLICES;
     // Written out: on lavapipe a declaration without a value keeps, in a loop, what it held before.
     var acc = array<array<f32, TILE_N>, ROWS>();
-    let first = (turn + slice) * CHUNK_BLOCKS;
-    let last = min(first + CHUNK_BLOCKS, blocks);
+    let first = (turn + slice) * chunk_blocks;
+    let last = min(first + chunk_blocks, blocks);
     var block = array<block_t, TILE_N>();
     for (var b = first; b < last; b++) {
       for (var j = 0u; j < TILE_N; j++) {
@@ -73,8 +73,11 @@ fn sum_products(of_column: array<u32, TILE_N>, first_row: u32, index: u32) -> ar
     for (var i = 0u; i < OWN; i++) {
       let output = index + i * WG;
       if (output < OUTPUTS) {
-        for (var s = 0u; s < min(SLICES, chunks - turn); s++) {
-          total[i] += sums[s * OUTPUTS + output];
+        // Eight loads at once. Slices without a chunk have zeros, which change no sum.
+        for (var s = 0u; s < min(SLICES, chunks - turn); s += 8u) {
+          for (var e = 0u; e < 8u; e++) {
+            total[i] += sums[(s + e) * OUTPUTS + output];
+          }
         }
       }
     }

@@ -2,11 +2,20 @@
 // They are weight_t (weight_f16.wgsl, weight_f32.wgsl), and floats_of_column.wgsl, floats_of_columns.wgsl or floats_texture.wgsl loads them.
 alias word_t = weight_t;
 alias block_t = u32;
+alias raw_t = u32;
 
 const BLOCK_WORDS = BLOCK_QUADS;
 const WORD_QUADS = 1u;
 
 fn block_at(block: u32, column: u32) -> block_t {
+  return 0u;
+}
+
+fn raw_block(block: u32, column: u32) -> raw_t {
+  return 0u;
+}
+
+fn opened(raw: raw_t, block: u32) -> block_t {
   return 0u;
 }
 

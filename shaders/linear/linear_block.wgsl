@@ -1,8 +1,8 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of many rows on a GPU: a workgroup computes 16 TILE_M rows of 64 columns.
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of many rows on a GPU: a workgroup computes SIDE TILE_M rows of SIDE TILE_N columns.
 //
-// 256 invocations bring 8 quads along K of its rows and columns into workgroup memory, weights unpacked, and each adds TILE_M x 4 products of them: rows and
-// columns 16 apart, so that neighbours read neighbouring columns and the same rows. Sums run along K in order, in chunks of CHUNK_QUADS * 4, as
-// linear_split.wgsl adds them: the bits do not depend on the number of rows.
+// SIDE x SIDE invocations bring STEP quads along K of its rows and columns into workgroup memory, weights unpacked, and each adds TILE_M x TILE_N products of
+// them: rows and columns SIDE apart, so that neighbours read neighbouring columns and the same rows. What the next step needs is loaded before the products of
+// this one. Sums run along K in order, in chunks (lib/chunks.wgsl), as linear_split.wgsl adds them: the bits do not depend on the number of rows.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -24,68 +24,121 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-const SIDE = 16u;
 const WG = SIDE * SIDE;
-const STEP = 8u;
-const TILE_N = 4u;
+// Where an invocation has many products, a step of 4 has enough of them between two barriers; more would take registers.
+const STEP = select(8u, 4u, TILE_M * TILE_N >= 32u);
 const ROWS = SIDE * TILE_M;
 const COLUMNS = SIDE * TILE_N;
+// Vectors of four columns.
+const PARTS = TILE_N / 4u;
+const OWN = TILE_M * PARTS;
+// Quads of x, and words of weights, that an invocation brings in a step.
+const OWN_QUADS = (STEP * ROWS + WG - 1u) / WG;
+const WORDS = COLUMNS * STEP / WORD_QUADS;
+const OWN_WORDS = (WORDS + WG - 1u) / WG;
+
+// As they are loaded: what is done with them waits until they are there.
+struct loaded_t {
+  x: array<vec4<f32>, OWN_QUADS>,
+  block: array<raw_t, OWN_WORDS>,
+  packed: array<word_t, OWN_WORDS>,
+}
 
 // [STEP][ROWS] and [STEP][COLUMNS]: both take 16 KiB at most, which every adapter has.
 var<workgroup> xs: array<vec4<f32>, STEP * ROWS>;
 var<workgroup> ws: array<vec4<f32>, STEP * COLUMNS>;
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
-  let first_column = group.x * COLUMNS;
-  let first_row = group.y * ROWS;
-  let column = index % SIDE;
-  let row = index / SIDE;
-  // Of the quads that this invocation brings: 8 neighbours take those of a row, and 64 those of the columns.
+// A row's place among those of a quad. Neighbours write several quads of few rows, and read many rows of a quad: neither meets in a bank.
+fn place(row: u32, quad: u32) -> u32 {
+  return row ^ (quad * (8u / STEP));
+}
+
+// 8 neighbours take the quads of a row, or the words of columns beside each other.
+fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loaded_t {
+  var loaded = loaded_t();
+  for (var i = 0u; i < OWN_QUADS; i++) {
+    let row = min(first_row + index / STEP + i * (WG / STEP), params.m - 1u);
+    loaded.x[i] = x[row * params.k4 + min(first + index % STEP, params.k4 - 1u)];
+  }
+  for (var i = 0u; i < OWN_WORDS; i++) {
+    let at = index + i * WG;
+    if (at < WORDS) {
+      let k = min(first + at / COLUMNS * WORD_QUADS, params.k4 - 1u);
+      let column = min(first_column + at % COLUMNS, params.n_weight - 1u);
+      loaded.block[i] = raw_block(k / BLOCK_QUADS, column);
+      loaded.packed[i] = word_at(k / BLOCK_QUADS, k % BLOCK_QUADS / WORD_QUADS, column);
+    }
+  }
+  return loaded;
+}
+
+fn share_step(step: loaded_t, first: u32, index: u32) {
+  // A value that is indexed by a variable has to be in one.
+  var loaded = step;
   let x_quad = index % STEP;
-  let w_column = min(first_column + index % COLUMNS, params.n_weight - 1u);
-  var acc = array<array<f32, TILE_N>, TILE_M>();
-  var total = array<array<f32, TILE_N>, TILE_M>();
-  for (var first = 0u; first < params.k4; first += STEP) {
-    for (var i = index / STEP; i < ROWS; i += WG / STEP) {
-      let at = min(first_row + i, params.m - 1u) * params.k4;
-      let k = first + x_quad;
-      xs[x_quad * ROWS + i] = select(vec4<f32>(), x[at + min(k, params.k4 - 1u)], k < params.k4);
+  for (var i = 0u; i < OWN_QUADS; i++) {
+    let row = index / STEP + i * (WG / STEP);
+    if (row < ROWS) {
+      xs[x_quad * ROWS + place(row, x_quad)] = select(vec4<f32>(), loaded.x[i], first + x_quad < params.k4);
     }
-    for (var quad = index / COLUMNS; quad < STEP; quad += WG / COLUMNS) {
-      let k = min(first + quad, params.k4 - 1u);
-      let block = k / BLOCK_QUADS;
-      let inside = k % BLOCK_QUADS;
-      let word = inside / WORD_QUADS;
-      let w = block_quad(block_at(block, w_column), word_at(block, word, w_column), word, inside % WORD_QUADS);
-      ws[quad * COLUMNS + index % COLUMNS] = w;
-    }
-    workgroupBarrier();
-    for (var quad = 0u; quad < STEP; quad++) {
-      var w = array<vec4<f32>, TILE_N>();
-      for (var j = 0u; j < TILE_N; j++) {
-        w[j] = ws[quad * COLUMNS + j * SIDE + column];
-      }
-      for (var i = 0u; i < TILE_M; i++) {
-        let a = xs[quad * ROWS + i * SIDE + row];
-        for (var j = 0u; j < TILE_N; j++) {
-          acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
-        }
-      }
-    }
-    workgroupBarrier();
-    if ((first + STEP) % CHUNK_QUADS == 0u || first + STEP >= params.k4) {
-      for (var i = 0u; i < TILE_M; i++) {
-        for (var j = 0u; j < TILE_N; j++) {
-          total[i][j] += acc[i][j];
-          acc[i][j] = 0.0;
-        }
+  }
+  for (var i = 0u; i < OWN_WORDS; i++) {
+    let at = index + i * WG;
+    if (at < WORDS) {
+      let first_quad = at / COLUMNS * WORD_QUADS;
+      let k = min(first + first_quad, params.k4 - 1u);
+      let block = opened(loaded.block[i], k / BLOCK_QUADS);
+      for (var quad = 0u; quad < WORD_QUADS; quad++) {
+        let w = block_quad(block, loaded.packed[i], k % BLOCK_QUADS / WORD_QUADS, quad);
+        ws[(first_quad + quad) * COLUMNS + at % COLUMNS] = w;
       }
     }
   }
-  for (var i = 0u; i < TILE_M; i++) {
-    for (var j = 0u; j < TILE_N; j++) {
-      store(first_row + i * SIDE + row, first_column + j * SIDE + column, total[i][j]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
+  let first_row = group.x * ROWS;
+  let first_column = group.y * COLUMNS;
+  // 32 neighbours have 8 columns and 4 rows: the fewest values to read at once.
+  let column = index % 8u + index / 32u % (SIDE / 8u) * 8u;
+  let row = index / 8u % 4u + index / (4u * SIDE) * 4u;
+  var acc = array<vec4<f32>, OWN>();
+  var total = array<vec4<f32>, OWN>();
+  let chunk = chunk_quads();
+  var loaded = load_step(0u, first_row, first_column, index);
+  for (var first = 0u; first < params.k4; first += STEP) {
+    share_step(loaded, first, index);
+    workgroupBarrier();
+    loaded = load_step(first + STEP, first_row, first_column, index);
+    let quads = min(STEP, params.k4 - first);
+    for (var quad = 0u; quad < quads; quad++) {
+      // The matrix's columns: values along K, each of four columns of weights.
+      var w = array<mat4x4<f32>, PARTS>();
+      for (var part = 0u; part < PARTS; part++) {
+        let at = quad * COLUMNS + 4u * part * SIDE + column;
+        w[part] = transpose(mat4x4<f32>(ws[at], ws[at + SIDE], ws[at + 2u * SIDE], ws[at + 3u * SIDE]));
+      }
+      let at = quad * ROWS + place(row, quad);
+      for (var i = 0u; i < TILE_M; i++) {
+        let a = xs[at + i * SIDE];
+        for (var part = 0u; part < PARTS; part++) {
+          let o = i * PARTS + part;
+          acc[o] = fma(vec4<f32>(a.w), w[part][3], fma(vec4<f32>(a.z), w[part][2], fma(vec4<f32>(a.y), w[part][1], fma(vec4<f32>(a.x), w[part][0], acc[o]))));
+        }
+      }
+    }
+    workgroupBarrier();
+    if ((first + STEP) % chunk == 0u || first + STEP >= params.k4) {
+      for (var o = 0u; o < OWN; o++) {
+        total[o] += acc[o];
+        acc[o] = vec4<f32>();
+      }
+    }
+  }
+  for (var o = 0u; o < OWN; o++) {
+    for (var j = 0u; j < 4u; j++) {
+      store(first_row + o / PARTS * SIDE + row, first_column + (o % PARTS * 4u + j) * SIDE + column, total[o][j]);
     }
   }
 }

@@ -2,7 +2,7 @@
 // out[m, i] = act(sum_k y[m, k] * gates[i, k]) * sum_k y[m, k] * ups[i, k].
 //
 // rms_norm.wgsl, a product and gate_mul.wgsl as one dispatch, with the bits of the three. Every workgroup makes the norm of its rows anew and walks `tiles` times
-// COLUMN_GROUPS groups of 32 columns (lib/groups_rows.wgsl, lib/groups_split.wgsl): neighbours, or as many gates as ups.
+// COLUMN_GROUPS groups of GROUP_COLUMNS columns (lib/groups_rows.wgsl, lib/groups_split.wgsl): neighbours, or as many gates as ups.
 // Reference: test/reference/linear.ts, norm.ts, activation.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
@@ -36,9 +36,9 @@ var<private> first: u32;
 
 fn group_column(group: u32) -> u32 {
   if (GATED) {
-    return first + group % GATES * 32u + group / GATES * (params.n / 2u);
+    return first + group % GATES * GROUP_COLUMNS + group / GATES * (params.n / 2u);
   }
-  return first + group * 32u;
+  return first + group * GROUP_COLUMNS;
 }
 
 fn store_quad(row: u32, n: u32, columns: u32, sums: vec4<f32>) {
@@ -63,14 +63,14 @@ fn gate4(gates: vec4<f32>, ups: vec4<f32>) -> vec4<f32> {
 
 // Stores row i of a group of gates and the ups that belong to it, or of two groups.
 fn store_group(row: u32, i: u32, group: u32, lane: u32) {
-  let n = first + 32u * group + 4u * lane;
+  let n = first + GROUP_COLUMNS * group + 4u * lane;
   let low = made_quad(i, group, lane);
   let high = made_quad(i, group + GATES, lane);
   if (GATED) {
     store_quad(row, n, params.n / 2u, gate4(low, high));
   } else {
     store_quad(row, n, params.n, low);
-    store_quad(row, n + 32u * GATES, params.n, high);
+    store_quad(row, n + GROUP_COLUMNS * GATES, params.n, high);
   }
 }
 
@@ -78,12 +78,12 @@ fn store_group(row: u32, i: u32, group: u32, lane: u32) {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first_row = group.y * ROWS;
   norm_rows(first_row, lane);
-  let width = 32u * select(COLUMN_GROUPS, GATES, GATED);
+  let width = GROUP_COLUMNS * select(COLUMN_GROUPS, GATES, GATED);
   for (var t = 0u; t < params.tiles; t++) {
     first = (group.x * params.tiles + t) * width;
     make_groups(first_row, lane);
     for (var i = 0u; i < ROWS; i++) {
-      if (lane < 8u && first_row + i < params.m) {
+      if (lane < GROUP_COLUMNS / 4u && first_row + i < params.m) {
         store_group(first_row + i, i, 0u, lane);
         if (GATES == 2u) {
           store_group(first_row + i, i, 1u, lane);

@@ -1,8 +1,9 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of rows first_row to m - 1 by subgroup matrices of halves, SIZE x SIZE x SIZE, whose
 // products are added up in f32. x comes as linear/half_rows.wgsl leaves it, from row 0 on.
 //
-// Four subgroups of LANES make TILE rows by TILE columns, a quarter each: SIDE x SIDE matrices. A block of 32 weights along K of each column is unpacked into
-// workgroup memory, as halves. A row's sums depend on the row alone; their order within a matrix is the adapter's. Reference: test/reference/linear.ts.
+// Four subgroups of LANES make ROWS rows by COLUMNS columns, a quarter each: SIDE_M x SIDE_N matrices. Of STEP quads along K both factors lie in workgroup memory
+// as halves, weights unpacked once for all rows; what the next step needs is loaded before the products of this one. A row's sums depend on the row alone, and
+// not on the tile; their order within a matrix is the adapter's. Reference: test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -19,7 +20,7 @@ struct Params {
   row_quads: u32,
 }
 
-@group(0) @binding(0) var<storage, read> halves: array<vec4<f16>>;
+@group(0) @binding(0) var<storage, read> halves: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> scales: array<f32>;
 @group(0) @binding(2) var<storage, read> weight: array<weight_t>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
@@ -31,67 +32,124 @@ alias left_t = subgroup_matrix_left<f16, SIZE, SIZE>;
 alias right_t = subgroup_matrix_right<f16, SIZE, SIZE>;
 alias sum_t = subgroup_matrix_result<f32, SIZE, SIZE>;
 
-const PART = SIZE * SIDE;
-const TILE = 2u * PART;
 const WG = 4u * LANES;
-// Invocations that unpack a column.
-const SHARE = max(1u, WG / TILE);
-// Quads of a column, and as many more as put the columns that are read together into different banks.
-const STRIDE = 10u;
-const MOST = vec4<f32>(65504.0);
+const ROWS = 2u * SIZE * SIDE_M;
+const COLUMNS = 2u * SIZE * SIDE_N;
+// Pairs of quads, which is what is loaded and stored at once: of a row or column in a step; and as many more as put those that are read together into different
+// banks.
+const PAIRS = STEP / 2u;
+const STRIDE = PAIRS + 1u;
+// Pairs of x that an invocation brings in a step.
+const OWN_X = (ROWS * PAIRS + WG - 1u) / WG;
+// Columns that an invocation brings, or invocations that share a column; its pairs of each, and the words of a pair.
+const OWN_COLUMNS = max(1u, COLUMNS / WG);
+const SHARE = max(1u, WG / COLUMNS);
+const OWN_PAIRS = (PAIRS + SHARE - 1u) / SHARE;
+const PAIR_WORDS = max(1u, 2u / WORD_QUADS);
+// Columns of a subgroup, and what SIZE rows of them take as sums, in words of four.
+const WIDTH = SIZE * SIDE_N;
+const STRIP = SIZE * WIDTH / 4u;
+const MOST = vec4<f16>(65504.0);
 
-var<workgroup> ws: array<vec4<f16>, STRIDE * TILE>;
-var<workgroup> made: array<f32, 4u * SIZE * SIZE>;
+// As they are loaded: what is done with them waits until they are there.
+struct loaded_t {
+  x: array<vec4<u32>, OWN_X>,
+  block: array<raw_t, OWN_COLUMNS>,
+  packed: array<word_t, OWN_COLUMNS * OWN_PAIRS * PAIR_WORDS>,
+}
 
-fn unpack_column(b: u32, c: u32, first_column: u32, first_word: u32) {
-  let column = min(first_column + c, params.n_weight - 1u);
-  let block = block_at(b, column);
-  for (var word = first_word; word < BLOCK_WORDS; word += SHARE) {
-    // Rows of floats may end within a block.
-    let k = min(b * BLOCK_QUADS + word * WORD_QUADS, params.k4 - 1u);
-    let packed = word_at(k / BLOCK_QUADS, k % BLOCK_QUADS / WORD_QUADS, column);
-    for (var quad = 0u; quad < WORD_QUADS; quad++) {
-      let at = word * WORD_QUADS + quad;
-      let w = clamp(block_quad(block, packed, word, quad), -MOST, MOST);
-      ws[c * STRIDE + at] = vec4<f16>(select(vec4<f32>(), w, b * BLOCK_QUADS + at < params.k4));
+// [ROWS][STRIDE] of x and [COLUMNS][STRIDE] of weights, halves; then the sums of a strip of each subgroup, f32. 16 KiB at most, which every adapter has.
+var<workgroup> held: array<vec4<u32>, max((ROWS + COLUMNS) * STRIDE, 4u * STRIP)>;
+
+// Neighbours take the pairs of a row, and columns beside each other.
+fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loaded_t {
+  var loaded = loaded_t();
+  let rows = params.m - params.first_row;
+  for (var i = 0u; i < OWN_X; i++) {
+    let row = min(first_row + (index + i * WG) / PAIRS, rows - 1u);
+    let pair = min(first / 2u + index % PAIRS, params.row_quads / 2u - 1u);
+    loaded.x[i] = halves[row * (params.row_quads / 2u) + pair];
+  }
+  for (var c = 0u; c < OWN_COLUMNS; c++) {
+    let column = min(first_column + index % COLUMNS + c * WG, params.n_weight - 1u);
+    loaded.block[c] = raw_block(min(first, params.k4 - 1u) / BLOCK_QUADS, column);
+    for (var i = 0u; i < OWN_PAIRS; i++) {
+      for (var word = 0u; word < PAIR_WORDS; word++) {
+        // Rows of floats may end within a block.
+        let quad = min(first + 2u * (index / COLUMNS + i * SHARE) + word, params.k4 - 1u);
+        loaded.packed[(c * OWN_PAIRS + i) * PAIR_WORDS + word] = word_at(quad / BLOCK_QUADS, quad % BLOCK_QUADS / WORD_QUADS, column);
+      }
+    }
+  }
+  return loaded;
+}
+
+// A quad of weights in halves; zeros beyond the row.
+fn half_quad(block: block_t, packed: word_t, quad: u32) -> vec2<u32> {
+  let inside = quad % BLOCK_QUADS;
+  let w = block_quad(block, packed, inside / WORD_QUADS, inside % WORD_QUADS);
+  return select(vec2<u32>(), bitcast<vec2<u32>>(clamp(vec4<f16>(w), -MOST, MOST)), quad < params.k4);
+}
+
+fn share_step(step: loaded_t, first: u32, index: u32) {
+  // A value that is indexed by a variable has to be in one.
+  var loaded = step;
+  for (var i = 0u; i < OWN_X; i++) {
+    let at = index + i * WG;
+    if (at < ROWS * PAIRS) {
+      held[at / PAIRS * STRIDE + at % PAIRS] = loaded.x[i];
+    }
+  }
+  for (var c = 0u; c < OWN_COLUMNS; c++) {
+    let block = opened(loaded.block[c], first / BLOCK_QUADS);
+    for (var i = 0u; i < OWN_PAIRS; i++) {
+      let pair = index / COLUMNS + i * SHARE;
+      let at = (c * OWN_PAIRS + i) * PAIR_WORDS;
+      if (pair < PAIRS) {
+        let low = half_quad(block, loaded.packed[at], first + 2u * pair);
+        let high = half_quad(block, loaded.packed[at + PAIR_WORDS - 1u], first + 2u * pair + 1u);
+        held[(ROWS + index % COLUMNS + c * WG) * STRIDE + pair] = vec4<u32>(low, high);
+      }
     }
   }
 }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32, @builtin(subgroup_id) part: u32, @builtin(subgroup_invocation_id) lane: u32) {
-  let first_row = group.y * TILE + part / 2u * PART;
-  let first_column = part % 2u * PART;
-  var sums: array<sum_t, SIDE * SIDE>;
-  for (var b = 0u; b < params.row_quads / BLOCK_QUADS; b++) {
-    for (var c = index % TILE; c < TILE; c += WG) {
-      unpack_column(b, c, group.x * TILE, index / TILE);
-    }
+  let first_row = group.x * ROWS;
+  let first_column = group.y * COLUMNS;
+  let part_row = part / 2u * SIZE * SIDE_M;
+  let part_column = part % 2u * WIDTH;
+  var sums: array<sum_t, SIDE_M * SIDE_N>;
+  var loaded = load_step(0u, first_row, first_column, index);
+  for (var first = 0u; first < params.row_quads; first += STEP) {
+    share_step(loaded, first, index);
     workgroupBarrier();
-    for (var k = 0u; k < BLOCK_QUADS; k += SIZE / 4u) {
-      var left: array<left_t, SIDE>;
-      for (var i = 0u; i < SIDE; i++) {
-        left[i] = subgroupMatrixLoad<left_t, row_major>(&halves, (first_row + i * SIZE) * params.row_quads + b * BLOCK_QUADS + k, params.row_quads);
+    loaded = load_step(first + STEP, first_row, first_column, index);
+    for (var pair = 0u; pair < PAIRS; pair += SIZE / 8u) {
+      var left: array<left_t, SIDE_M>;
+      for (var i = 0u; i < SIDE_M; i++) {
+        left[i] = subgroupMatrixLoad<left_t, row_major>(&held, (part_row + i * SIZE) * STRIDE + pair, STRIDE);
       }
-      for (var j = 0u; j < SIDE; j++) {
-        let right = subgroupMatrixLoad<right_t, col_major>(&ws, (first_column + j * SIZE) * STRIDE + k, STRIDE);
-        for (var i = 0u; i < SIDE; i++) {
-          sums[i * SIDE + j] = subgroupMatrixMultiplyAccumulate(left[i], right, sums[i * SIDE + j]);
+      for (var j = 0u; j < SIDE_N; j++) {
+        let right = subgroupMatrixLoad<right_t, col_major>(&held, (ROWS + part_column + j * SIZE) * STRIDE + pair, STRIDE);
+        for (var i = 0u; i < SIDE_M; i++) {
+          sums[i * SIDE_N + j] = subgroupMatrixMultiplyAccumulate(left[i], right, sums[i * SIDE_N + j]);
         }
       }
     }
     workgroupBarrier();
   }
-  for (var i = 0u; i < SIDE; i++) {
-    for (var j = 0u; j < SIDE; j++) {
-      subgroupMatrixStore<row_major>(&made, part * SIZE * SIZE, sums[i * SIDE + j], SIZE);
-      workgroupBarrier();
-      for (var at = lane; at < SIZE * SIZE; at += LANES) {
-        let row = first_row + i * SIZE + at / SIZE;
-        let n = group.x * TILE + first_column + j * SIZE + at % SIZE;
-        store(params.first_row + row, n, made[part * SIZE * SIZE + at] * scales[row]);
-      }
-      workgroupBarrier();
+  for (var i = 0u; i < SIDE_M; i++) {
+    for (var j = 0u; j < SIDE_N; j++) {
+      subgroupMatrixStore<row_major>(&held, part * STRIP + j * (SIZE / 4u), sums[i * SIDE_N + j], WIDTH / 4u);
     }
+    workgroupBarrier();
+    for (var at = lane; at < SIZE * WIDTH; at += LANES) {
+      let row = first_row + part_row + i * SIZE + at / WIDTH;
+      let sum = bitcast<f32>(held[part * STRIP + at / 4u][at % 4u]);
+      store(params.first_row + row, first_column + part_column + at % WIDTH, sum * scales[row]);
+    }
+    workgroupBarrier();
   }
 }

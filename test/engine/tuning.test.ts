@@ -15,8 +15,8 @@ import { warmUp } from '../../engine/runner/warm-up.ts';
 import { createRng } from '../../engine/util/rng.ts';
 
 const [N, K, ROWS] = [96, 272, 20];
-/** The ways for 20 rows: tiles of 32, 16 and 64. */
-const NAMES = productShapes(ROWS).map(({ name }) => name);
+/** The ways for 20 rows: tiles of 32, 16 and 64 rows by 64 columns, and one of 32 x 32. */
+const NAMES = productShapes(ROWS, K / 4).map(({ name }) => name);
 const KEY = `product f32, 32 x ${K} x ${N}`;
 
 const devices: Device[] = [];
@@ -60,9 +60,10 @@ async function gpu({ kept = { written: 0 }, lines = [], spoil = (shaders) => sha
 function stopwatch(microseconds: Readonly<Record<string, number>>, asked: string[] = []): NonNullable<TuningOptions['time']> {
   return (device, record, repeats) => {
     const [label = ''] = device.compile(record);
-    const name = `block ${16 * Number(/TILE_M=(\d)/.exec(label)?.[1])}`;
+    const [tile, side] = [/TILE_M=(\d)/, /SIDE=(\d+)/].map((of) => Number(of.exec(label)?.[1])) as [number, number];
+    const name = `block ${side * tile}${side === 16 ? '' : ` x ${4 * side}`}`;
     asked.push(name);
-    return Promise.resolve((microseconds[name]! * repeats) / 1000);
+    return Promise.resolve(((microseconds[name] ?? 1000) * repeats) / 1000);
   };
 }
 
@@ -133,11 +134,11 @@ test('a candidate that gives other bits is not measured and does not win', async
   const spoil = (shaders: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
     const text = shaders.get('linear/linear_block.wgsl')!;
     expect(text).toContain('for (var first = 0u; first < params.k4;');
-    return new Map([...shaders, ['linear/linear_block.wgsl', text.replace('for (var first = 0u; first < params.k4;', 'for (var first = select(0u, STEP, TILE_M == 4u); first < params.k4;')]]); // prettier-ignore
+    return new Map([...shaders, ['linear/linear_block.wgsl', text.replace('for (var first = 0u; first < params.k4;', 'for (var first = select(0u, STEP, TILE_M == 4u && SIDE == 16u); first < params.k4;')]]); // prettier-ignore
   };
   const { chosen, asked } = await start(await gpu({ lines, spoil }), { 'block 32': 100, 'block 16': 200, 'block 64': 1 });
   expect(chosen).toBe('block 32');
-  expect(asked).toEqual(['block 32', 'block 16']);
+  expect(asked).toEqual(['block 32', 'block 16', 'block 32 x 32']);
   expect(lines).toContain(`autotune: ${KEY}: block 64 gave other bits and cannot be chosen`);
 });
 

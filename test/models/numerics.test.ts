@@ -165,7 +165,7 @@ describe('with matrices', () => {
     const fast = await startedChat(platform, { numerics: 'fast' });
     expect([right, fast].map(({ info }) => [info.models[0]!.numerics, info.kernels!.replaced])).toEqual([['invariant', []], ['fast', []]]); // prettier-ignore
     const wrong = {
-      linear_matrix: { 'linear/linear_matrix.wgsl': (text: string) => once(text, 'b < params.row_quads / BLOCK_QUADS', 'b < params.row_quads / BLOCK_QUADS - 1u') },
+      linear_matrix: { 'linear/linear_matrix.wgsl': (text: string) => once(text, 'first < params.row_quads;', 'first < params.row_quads - STEP;') },
       half_rows: { 'linear/half_rows.wgsl': (text: string) => `${text}\nfn broken() -> u32 { return 1.5; }` },
     }; // prettier-ignore
     for (const [kernel, spoil] of Object.entries(wrong)) {
