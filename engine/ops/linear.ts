@@ -238,12 +238,17 @@ function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, b
   }
 }
 
+/** The class of a product that shares a choice among productShapes. */
+export function productKey(dtype: WeightType, rows: number, k: number, n: number): string {
+  return `product ${dtype}, ${productRows(rows)} x ${k} x ${n}`;
+}
+
 /** As was measured to be best for products of this class, or else the first way for so many rows. */
 function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
   const { m, n, k4 } = params;
   const shapes = productShapes(m, k4);
   const rows = productRows(m);
-  const key = `product ${stored.dtype}, ${rows} x ${4 * k4} x ${n}`;
+  const key = productKey(stored.dtype, m, 4 * k4, n);
   const named = (name: string | undefined): ProductShape => shapes.find((shape) => shape.name === name) ?? shapes[0];
   if (rec.mode === 'dry') {
     const make = (device: TrialDevice): Trial<Recorder> => {

@@ -10,10 +10,10 @@ import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { gatedLinear } from '../../engine/ops/fused-linear.ts';
 import { createKVCache } from '../../engine/ops/kv.ts';
 import { hasMatrices } from '../../engine/ops/linear-matrix.ts';
-import { linear } from '../../engine/ops/linear.ts';
+import { linear, productKey } from '../../engine/ops/linear.ts';
 import { emptyLinear } from '../../engine/ops/pack-linear.ts';
 import { ATTENTION_SPLIT, attentionTileRows, pagedAttention } from '../../engine/ops/paged-attention.ts';
-import { productRows, productShapes } from '../../engine/ops/product-shapes.ts';
+import { productShapes } from '../../engine/ops/product-shapes.ts';
 import { randomFloats } from '../../engine/ops/random-weights.ts';
 import type { LinearWeight } from '../../engine/ops/weight.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
@@ -116,7 +116,7 @@ async function ways(
 ): Promise<void> {
   const x = waves('x', [rows, inputs]);
   const out = device.tensor('out', 'f32', [rows, outputs]);
-  const key = `product ${type}, ${productRows(rows)} x ${inputs} x ${outputs}`;
+  const key = productKey(type, rows, inputs, outputs);
   const found: string[] = [];
   const time = async (way: string, promptFrom?: number): Promise<void> => {
     const us = await microseconds((rec) => {
