@@ -15,12 +15,15 @@ export interface Tunable<Recorder> {
   readonly candidates: readonly string[];
   /** How often each is done for a measurement. */
   readonly repeats: number;
-  /** Something of this class to do, with inputs that tell right from wrong. */
-  make(device: TrialDevice): Trial<Recorder>;
+  /** What this piece of work of the class reads most of. */
+  readonly weight: Tensor;
+  /** Something of this class to do, with inputs that tell right from wrong, which reads one of `weights`: those of several pieces of work. */
+  make(device: TrialDevice, weights: readonly Tensor[]): Trial<Recorder>;
 }
 
 export interface Trial<Recorder> {
-  record(rec: Recorder, candidate: string): void;
+  /** Does it with the weights whose turn it is. */
+  record(rec: Recorder, candidate: string, turn: number): void;
   readonly out: Tensor;
   /** Everything that was made for it. */
   readonly tensors: readonly Tensor[];

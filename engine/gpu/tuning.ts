@@ -17,13 +17,20 @@ export interface TuningOptions {
 const BUDGET_MS = 3000;
 /** What a candidate must gain for it to be more than noise. */
 const GAIN = 0.95;
+/** Weights of one class that take turns: a step reads those of all layers, so what its caches hold of one weight is not what it has. */
+const MOST_WEIGHTS = 16;
+
+interface Offered {
+  readonly tunable: Tunable<Recorder>;
+  readonly weights: Set<Tensor>;
+}
 
 /** The choices of one device. */
 export class Tuning implements Chooser<Recorder> {
   readonly choices = new Map<string, Choice>();
   readonly #device: Device;
   readonly #options: TuningOptions;
-  readonly #offered = new Map<string, Tunable<Recorder>>();
+  readonly #offered = new Map<string, Offered>();
   #spentMs = 0;
 
   constructor(device: Device, options: TuningOptions = {}) {
@@ -33,11 +40,16 @@ export class Tuning implements Chooser<Recorder> {
 
   /** Says that a model does this. Ops call it while they are recorded dry. */
   offer(tunable: Tunable<Recorder>): void {
-    const { key, candidates } = tunable;
-    if (candidates.length < 2 || this.choices.has(key) || this.#offered.has(key)) return;
+    const { key, candidates, weight } = tunable;
+    if (candidates.length < 2 || this.choices.has(key)) return;
+    const offered = this.#offered.get(key);
+    if (offered) {
+      if (offered.weights.size < MOST_WEIGHTS) offered.weights.add(weight);
+      return;
+    }
     const known = this.#options.known?.[key];
     if (known !== undefined && candidates.includes(known)) this.#choose(key, { chosen: known });
-    else this.#offered.set(key, tunable);
+    else this.#offered.set(key, { tunable, weights: new Set([weight]) });
   }
 
   get hasOffers(): boolean {
@@ -48,10 +60,10 @@ export class Tuning implements Chooser<Recorder> {
   async settle(): Promise<void> {
     const { now = () => performance.now() } = this.#options;
     // Work is offered from the largest on, and a step of one row is what most answers wait for.
-    for (const [key, tunable] of [...this.#offered].toReversed()) {
+    for (const [key, offered] of [...this.#offered].toReversed()) {
       if (this.#spentMs >= BUDGET_MS) break;
       const from = now();
-      this.#choose(key, await this.#measure(tunable));
+      this.#choose(key, await this.#measure(offered));
       this.#spentMs += now() - from;
     }
     this.#offered.clear();
@@ -62,21 +74,22 @@ export class Tuning implements Chooser<Recorder> {
     this.#device.tuned.set(key, choice.chosen);
   }
 
-  async #measure({ candidates, repeats, make }: Tunable<Recorder>): Promise<Choice> {
+  async #measure({ tunable: { candidates, repeats, make }, weights }: Offered): Promise<Choice> {
     const device = this.#device;
     const { time = timeSteps } = this.#options;
-    const { record, out, tensors } = make(device);
+    const { record, out, tensors } = make(device, [...weights]);
     try {
-      const labels = candidates.map((candidate) => device.compile((rec) => record(rec, candidate)));
+      const labels = candidates.map((candidate) => device.compile((rec) => record(rec, candidate, 0)));
       await device.pipelines.settled();
       const microseconds: Record<string, number> = {};
       const wrong: string[] = [];
       let expected: Uint32Array | undefined;
       for (const [i, candidate] of candidates.entries()) {
-        const bits = await resultBits(device, (rec) => record(rec, candidate), out);
+        const bits = await resultBits(device, (rec) => record(rec, candidate, 0), out);
         expected ??= bits;
         if (bits.every((word, at) => word === expected![at])) {
-          microseconds[candidate] = ((await time(device, (rec) => record(rec, candidate), repeats)) / repeats) * 1000;
+          let turn = 0;
+          microseconds[candidate] = ((await time(device, (rec) => record(rec, candidate, turn++), repeats)) / repeats) * 1000;
         } else {
           wrong.push(candidate);
           // Nothing uses it: no fault for the self-test.

@@ -251,7 +251,7 @@ function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bi
   const key = productKey(stored.dtype, m, 4 * k4, n);
   const named = (name: string | undefined): ProductShape => shapes.find((shape) => shape.name === name) ?? shapes[0];
   if (rec.mode === 'dry') {
-    const make = (device: TrialDevice): Trial<Recorder> => {
+    const make = (device: TrialDevice, weights: readonly Tensor[]): Trial<Recorder> => {
       const noise = (columns: number): Tensor => {
         const rng = createRng(columns);
         return device.upload(
@@ -265,11 +265,12 @@ function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bi
       const residual = overrides.HAS_RESIDUAL ? noise(params.out_stride) : x;
       const out = device.tensor('trial out', 'f32', [rows, params.out_stride]);
       const given = { ...bindings, x, residual, out };
-      const record = (trial: Recorder, name: string): void =>
-        dispatchShape(trial, named(name), stored, overrides, given, { ...params, m: rows });
+      const record = (trial: Recorder, name: string, turn: number): void =>
+        dispatchShape(trial, named(name), stored, overrides, { ...given, weight: weights[turn % weights.length]! }, { ...params, m: rows });
       return { record, out, tensors: [...new Set([x, residual, out])] };
     };
-    rec.device.tuning?.offer({ key, candidates: shapes.map(({ name }) => name), make, repeats: rows >= LONG_ROWS ? 4 : 16 });
+    const repeats = rows >= LONG_ROWS ? 4 : 16;
+    rec.device.tuning?.offer({ key, candidates: shapes.map(({ name }) => name), weight: bindings.weight, make, repeats });
   }
   dispatchShape(rec, named(rec.caps.tuned.get(key)), stored, overrides, bindings, params);
 }

@@ -177,3 +177,23 @@ test('a software adapter has nothing to choose', async () => {
   if (device.caps.family !== 'cpu') return;
   expect(await start(device, {})).toMatchObject({ chosen: undefined, asked: [] });
 });
+
+test('weights of several layers take turns, so that no cache holds what is read', async () => {
+  const device = await gpu({});
+  const layers = Array.from({ length: 3 }, () => packLinear(device, 'weight', new Float32Array(N * K), N, K));
+  const [x, out] = [device.tensor('x', 'f32', [ROWS, K]), device.tensor('out', 'f32', [ROWS, N])];
+  const read = new Set<unknown>();
+  const time: TuningOptions['time'] = (timed, record, repeats) => {
+    for (let i = 0; i < repeats; i++)
+      for (const step of timed.capture('turn', record).steps) if (step.kind === 'dispatch') read.add(step.group);
+    return Promise.resolve(1);
+  };
+  await beginTuning(device, { time });
+  const step = (rec: Recorder): void => {
+    for (const weight of layers) linear(rec, { x, weight, out });
+  };
+  await warmUp(device, { work: [step] });
+  await endTuning(device);
+  // A kernel has a group of bindings for each weight.
+  expect(read.size).toBe(layers.length);
+});
