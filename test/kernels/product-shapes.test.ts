@@ -1,10 +1,10 @@
 /** Every way in which a GPU may multiply gives a row the same bits, whichever is chosen for as many rows as there are. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { OptionalFeature } from '../../engine/gpu/caps.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
-import { linear } from '../../engine/ops/linear.ts';
-import { productRows, productShapes } from '../../engine/ops/product-shapes.ts';
+import { linear, productKey } from '../../engine/ops/linear.ts';
+import { productShapes } from '../../engine/ops/product-shapes.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { WeightType } from '../../engine/weights/storage.ts';
 import { anyWeight } from '../support/any-weight.ts';
@@ -31,23 +31,25 @@ const SOME: readonly Case[] = [
   { dtype: 'f16', k: 1044, rows: [1, 20] },
   { dtype: 'Q4_K', k: 4864, rows: [1, 2] },
 ];
-const WAYS: readonly (readonly [string, readonly OptionalFeature[]])[] = [['as on a GPU', ['software']]];
+/** In a page, which tests the adapter at hand, only where that is a GPU. */
+const DISABLED: readonly OptionalFeature[] = globalThis.process === undefined ? [] : ['software'];
 
-let device: Device;
-beforeAll(async () => {
-  device = await testDevice();
-});
-afterAll(() => device.close());
+describe('ways of a GPU to multiply', () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await testDevice();
+  });
+  afterAll(() => device.close());
 
-for (const [title, disable] of WAYS) {
-  test.each(THOROUGH ? [...SOME, ...ALL] : SOME)(`$dtype, K of $k, $rows rows (${title})`, async ({ dtype, k, rows }) => {
-    device.pretend(disable);
+  test.for(THOROUGH ? [...SOME, ...ALL] : SOME)('$dtype, K of $k, $rows rows', async ({ dtype, k, rows }, { skip }) => {
+    device.pretend(DISABLED);
+    if (device.caps.family === 'cpu') return skip('a software adapter has other ways');
     const rng = createRng(k);
     const weight = anyWeight(rng, dtype, N, k).pack(device);
     const values = randomTensor(rng, [MOST, k]).values;
     const x = device.upload('x', 'f32', [MOST, k], values);
     const multiplied = async (count: number, shape?: string): Promise<Uint32Array> => {
-      const key = `product ${dtype}, ${productRows(count)} x ${k} x ${N}`;
+      const key = productKey(dtype, count, k, N);
       if (shape !== undefined) device.tuned.set(key, shape);
       const out = device.tensor('out', 'f32', [count, N]);
       const record = (rec: Recorder): void => linear(rec, { x: x.rows(0, count), weight, out });
@@ -70,4 +72,4 @@ for (const [title, disable] of WAYS) {
     }
     expect(device.errors).toEqual([]);
   });
-}
+});
