@@ -34,27 +34,29 @@ async function product(device: Device, record: (rec: Recorder) => void, out: Par
 
 const bitsOf = (values: Float32Array): Uint32Array => new Uint32Array(values.buffer, values.byteOffset, values.length);
 
-describe.each(TYPES.map(([dtype, k]) => ({ dtype, k })))('tiles of a GPU with $dtype', ({ dtype, k }) => {
+describe('tiles of a GPU', () => {
   let device: Device;
   beforeAll(async () => {
     device = await testDevice();
   });
   afterAll(() => device.close());
 
-  const rng = createRng(k);
-  const weight = anyWeight(rng, dtype, COLUMNS, k);
-  const x = randomTensor(rng, [ROWS, k]);
-  const expected = reference(x.values, Float32Array.from(weight.values), ROWS, COLUMNS, k);
-  const prepared = () => ({
-    x: device.upload('x', 'f32', [ROWS, k], x.values),
-    weight: weight.pack(device),
-    out: device.tensor('out', 'f32', [ROWS, COLUMNS]),
-  });
+  function prepare(dtype: WeightType, k: number) {
+    const rng = createRng(k);
+    const weight = anyWeight(rng, dtype, COLUMNS, k);
+    const x = randomTensor(rng, [ROWS, k]);
+    return {
+      x: device.upload('x', 'f32', [ROWS, k], x.values),
+      weight: weight.pack(device),
+      out: device.tensor('out', 'f32', [ROWS, COLUMNS]),
+      expected: reference(x.values, Float32Array.from(weight.values), ROWS, COLUMNS, k),
+    };
+  }
 
-  test('from workgroup memory', async ({ skip }) => {
+  test.for(TYPES)('%s, from workgroup memory', async ([dtype, k], { skip }) => {
     device.pretend(DISABLED);
     if (device.caps.family === 'cpu') return skip('a software adapter has other kernels');
-    const { x, weight, out } = prepared();
+    const { x, weight, out, expected } = prepare(dtype, k);
     let first: Float32Array | undefined;
     for (const rows of [ROWS, 100, 50, 29, 13]) {
       for (const { name } of productShapes(rows, k / 4)) {
@@ -68,11 +70,11 @@ describe.each(TYPES.map(([dtype, k]) => ({ dtype, k })))('tiles of a GPU with $d
     expect(device.errors).toEqual([]);
   });
 
-  test('by matrices', async ({ skip }) => {
+  test.for(TYPES)('%s, by matrices', async ([dtype, k], { skip }) => {
     device.pretend(DISABLED);
     const { caps } = device;
     if (!hasMatrices(caps) || dtype === 'f32') return skip('no subgroup matrices here');
-    const { x, weight, out } = prepared();
+    const { x, weight, out, expected } = prepare(dtype, k);
     const tiles: MatrixTile[] = [[1, 1], [1, 1e6], [ROWS, 1e6]].map(([m, n]) => matrixTile(caps, m!, n!)); // prettier-ignore
     tiles.push({ ...tiles[1]!, step: 4 });
     let first: Float32Array | undefined;
