@@ -28,57 +28,51 @@ const MAX_WIDE_D4 = ATTENTION_SPLIT / 2;
 
 const BINDINGS = { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' } as const;
 
+/** Before the number that keeps loops loops, and behind it. */
+const FIRST_PARAMS = {
+  first_tile: 'u32',
+  heads: 'u32',
+  kv_heads: 'u32',
+  table_stride: 'u32',
+  parts: 'u32',
+  scale: 'f32',
+} as const;
+const LAST_PARAMS = {
+  window: 'u32',
+  soft_cap: 'f32',
+  growth: 'f32',
+  growth_span: 'u32',
+  partial: 'u32',
+} as const;
+const SCALES = ['lib/rescale.wgsl', 'lib/query_scale.wgsl'] as const;
+
 export const PAGED_ATTENTION = defineKernel({
   file: 'attention/paged_attention.wgsl',
   fragments: (v) => [
+    ...SCALES,
     kvFragment(v),
     v.textures ? 'lib/pages_texture.wgsl' : 'lib/pages_buffer.wgsl',
     v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl',
   ],
   consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'SHARES', 'QUERIES'],
   bindings: BINDINGS,
-  params: {
-    first_tile: 'u32',
-    heads: 'u32',
-    kv_heads: 'u32',
-    table_stride: 'u32',
-    parts: 'u32',
-    scale: 'f32',
-    lanes: 'u32',
-    window: 'u32',
-    soft_cap: 'f32',
-    growth: 'f32',
-    growth_span: 'u32',
-    partial: 'u32',
-  },
+  params: { ...FIRST_PARAMS, lanes: 'u32', ...LAST_PARAMS },
   overrides: { HAS_CAP: 'bool', HAS_SINK: 'bool' },
 });
 
 /** Of GPUs: an invocation for each position of a part. */
 export const PAGED_ATTENTION_WIDE = defineKernel({
   file: 'attention/paged_attention_wide.wgsl',
-  fragments: (v) => [kvFragment(v), 'lib/attention_part.wgsl'],
+  fragments: (v) => [...SCALES, kvFragment(v), 'lib/attention_part.wgsl'],
   consts: ['PAGE', 'SPLIT', 'LOADS', 'D4', 'GROUP', 'SHARES', 'QUERIES'],
   bindings: BINDINGS,
-  params: {
-    first_tile: 'u32',
-    heads: 'u32',
-    kv_heads: 'u32',
-    table_stride: 'u32',
-    parts: 'u32',
-    scale: 'f32',
-    rounds: 'u32',
-    window: 'u32',
-    soft_cap: 'f32',
-    growth: 'f32',
-    growth_span: 'u32',
-    partial: 'u32',
-  },
+  params: { ...FIRST_PARAMS, rounds: 'u32', ...LAST_PARAMS },
   overrides: { HAS_CAP: 'bool', HAS_SINK: 'bool' },
 });
 
 export const PAGED_ATTENTION_REDUCE = defineKernel({
   file: 'attention/paged_attention_reduce.wgsl',
+  fragments: () => ['lib/rescale.wgsl'],
   consts: ['LANES', 'D4', 'SPLIT'],
   bindings: { partials: 'read', positions: 'read', sinks: 'read', out: 'write' },
   params: { heads: 'u32', parts: 'u32', window: 'u32' },

@@ -15,9 +15,6 @@
 override HAS_CAP: bool;
 override HAS_SINK: bool;
 
-const LOWEST = -1e30;
-const LOG2E = 1.4426950408889634;
-
 struct Params {
   first_tile: u32,
   heads: u32,
@@ -56,16 +53,6 @@ fn lanes_sum(query: u32, mine: f32) -> f32 {
     result += take_number(query, i, mine);
   }
   return result;
-}
-
-// 2^(a - b), exactly 1 when they are equal: a part without new keys must not change a bit.
-fn rescale(a: f32, b: f32) -> f32 {
-  return select(exp2(a - b), 1.0, a == b);
-}
-
-// What a query at a position is scaled by: 1 where it does not grow.
-fn query_scale(position: u32) -> f32 {
-  return params.scale * (1.0 + params.growth * log(1.0 + f32(position / params.growth_span)));
 }
 
 // Vectors of a query; loads that bring all of a value, a lane's share of them, and the vectors it gets.

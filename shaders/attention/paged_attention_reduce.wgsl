@@ -5,8 +5,6 @@
 // memory. The arithmetic is that of paged_attention.wgsl and paged_attention_wide.wgsl, to the bit. Reference: test/reference/paged-attention.ts.
 override HAS_SINK: bool;
 
-const LOWEST = -1e30;
-const LOG2E = 1.4426950408889634;
 // Parts that are loaded at once. Lavapipe, whose lanes are 8, gains nothing by it.
 const AT_ONCE = select(8u, 1u, LANES == 8u);
 
@@ -21,11 +19,6 @@ struct Params {
 @group(0) @binding(2) var<storage, read> sinks: array<f32>;
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
-
-// 2^(a - b), exactly 1 when they are equal.
-fn rescale(a: f32, b: f32) -> f32 {
-  return select(exp2(a - b), 1.0, a == b);
-}
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

@@ -12,9 +12,6 @@
 override HAS_CAP: bool;
 override HAS_SINK: bool;
 
-const LOWEST = -1e30;
-const LOG2E = 1.4426950408889634;
-
 struct Params {
   first_tile: u32,
   heads: u32,
@@ -38,16 +35,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read> sinks: array<f32>;
 @group(0) @binding(6) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(7) var<uniform> params: Params;
-
-// 2^(a - b), exactly 1 when they are equal: a part without new keys must not change a bit.
-fn rescale(a: f32, b: f32) -> f32 {
-  return select(exp2(a - b), 1.0, a == b);
-}
-
-// What a query at a position is scaled by: 1 where it does not grow.
-fn query_scale(position: u32) -> f32 {
-  return params.scale * (1.0 + params.growth * log(1.0 + f32(position / params.growth_span)));
-}
 
 // The page of a position of a sequence.
 fn page_of(sequence: u32, position: u32) -> u32 {
