@@ -54,7 +54,7 @@ export function fewRows(caps: Caps, stored: StoredAs, { rows, k4, count, shape }
   return splitShape(shape ?? shapes.find((one) => rereads(one) <= REREAD_BYTES) ?? shapes.at(-1)!, stored, rows, k4);
 }
 
-/** Bytes that workgroups of a GPU had better not read once more, of rows and of norms: an H100 takes 3 us for as many, and 2 us for a dispatch more. */
+/** Bytes that workgroups of a GPU had better not read once more, of rows and of norms: by count an H100's cache takes 3 us for as many, and a dispatch more takes 2. */
 export const REREAD_BYTES = 2 ** 24;
 
 /** What workgroups of so many columns read once more in all, where each makes the norm of its rows anew. */

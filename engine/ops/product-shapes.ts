@@ -52,16 +52,18 @@ type Shapes = readonly [ProductShape, ...ProductShape[]];
  * have columns, so few columns a workgroup and a slice for each chunk come first: an invocation waits for few loads one after the other. Wider ones read longer
  * runs of weights, and those with several columns an invocation x less often, which counts where there are several rows of it. The sums of a split take 16 KiB at most, which every adapter has.
  */
-const SHAPES: readonly { readonly rows: number; readonly shapes: (slices: 16 | 32) => Shapes }[] = [
-  { rows: 2, shapes: (slices) => [split(8, slices, 1), split(8, slices, 2), split(16, 16, 1), split(16, 16, 2), split(32, 8, 1), split(32, 8, 2)] },
-  { rows: 4, shapes: (slices) => [split(8, slices, 2), split(8, slices, 1), split(8, 16, 4), split(16, 16, 2), split(32, 8, 2)] },
-  { rows: 8, shapes: (slices) => [split(8, slices, 2), split(8, 16, 4), split(16, 16, 2), split(32, 8, 2), block(1)] },
-  { rows: 16, shapes: () => [block(1), block(2), block(2, 4, 8)] },
-  { rows: 32, shapes: () => [block(2), block(1), block(4), block(4, 4, 8)] },
-  { rows: 64, shapes: () => [block(4), block(2), block(4, 4, 8), block(8, 4, 8), block(8, 8, 8)] },
-  { rows: 128, shapes: () => [block(8), block(4), block(8, 8), block(8, 4, 8), block(8, 8, 8)] },
-  { rows: Infinity, shapes: () => [block(8), block(4), block(8, 8), block(8, 4, 8), block(8, 8, 8)] },
+const shapesOf = (slices: 16 | 32): readonly { readonly rows: number; readonly shapes: Shapes }[] => [
+  { rows: 2, shapes: [split(8, slices, 1), split(8, slices, 2), split(16, 16, 1), split(16, 16, 2), split(32, 8, 1), split(32, 8, 2)] },
+  { rows: 4, shapes: [split(8, slices, 2), split(8, slices, 1), split(8, 16, 4), split(16, 16, 2), split(32, 8, 2)] },
+  { rows: 8, shapes: [split(8, slices, 2), split(8, 16, 4), split(16, 16, 2), split(32, 8, 2), block(1)] },
+  { rows: 16, shapes: [block(1), block(2), block(2, 4, 8)] },
+  { rows: 32, shapes: [block(2), block(1), block(4), block(4, 4, 8)] },
+  { rows: 64, shapes: [block(4), block(2), block(4, 4, 8), block(8, 4, 8), block(8, 8, 8)] },
+  { rows: 128, shapes: [block(8), block(4), block(8, 8), block(8, 4, 8), block(8, 8, 8)] },
+  { rows: Infinity, shapes: [block(8), block(4), block(8, 8), block(8, 4, 8), block(8, 8, 8)] },
 ]; // prettier-ignore
+/** Made once: every product that is recorded asks for them. */
+const SHAPES = { 16: shapesOf(16), 32: shapesOf(32) } as const;
 /** Beyond, all numbers of rows are one class. */
 const MOST_ROWS = 256;
 /** Rows that a split has at most. */
@@ -74,18 +76,23 @@ export function productRows(rows: number): number {
 
 /** The fewest rows that take this tile where nothing was measured; undefined = none do. */
 export function rowsOfBlock(tileM: number, tileN: number, side: number): number | undefined {
-  const at = SHAPES.findIndex(({ shapes }) => shapes(16)[0].name === block(tileM, tileN, side).name);
-  return at > 0 ? SHAPES[at - 1]!.rows + 1 : undefined;
+  const at = SHAPES[16].findIndex(({ shapes }) => shapes[0].name === block(tileM, tileN, side).name);
+  return at > 0 ? SHAPES[16][at - 1]!.rows + 1 : undefined;
 }
 
 /** The ways for a number of rows of so many quads. */
 export function productShapes(rows: number, k4: number): Shapes {
-  return SHAPES.find((row) => productRows(rows) <= row.rows)!.shapes(slicesOf(k4));
+  const most = productRows(rows);
+  return SHAPES[slicesOf(k4)].find((row) => most <= row.rows)!.shapes;
 }
 
+type FusedShapes = readonly [SplitShape, ...SplitShape[]];
+const fusedShapesOf = (slices: 16 | 32): FusedShapes => [split(8, slices, 2), split(16, 16, 2), split(32, 8, 2)];
+const FUSED_SHAPES = { 16: fusedShapesOf(16), 32: fusedShapesOf(32) } as const;
+
 /** The ways of kernels that do more with their sums, from few columns a workgroup to many: two groups of them, such as gates and the ups that belong to them. */
-export function fusedShapes(k4: number): readonly [SplitShape, ...SplitShape[]] {
-  return [split(8, slicesOf(k4), 2), split(16, 16, 2), split(32, 8, 2)];
+export function fusedShapes(k4: number): FusedShapes {
+  return FUSED_SHAPES[slicesOf(k4)];
 }
 
 /** The way of those that need all columns of a head at once: as many of them an invocation as fit into 16 KiB, with what is made of them. */

@@ -84,6 +84,7 @@ async function secondsOfLinear(device: Device, rows: number, n: number, k: numbe
   };
   const key = productKey('f16', rows, k, n);
   const ways = forGPU(device.caps) ? productShapes(rows, k / 4).map(({ name }) => name) : [''];
+  const before = device.tuned.get(key);
   let best = Infinity;
   for (const way of ways) {
     device.tuned.set(key, way);
@@ -92,7 +93,8 @@ async function secondsOfLinear(device: Device, rows: number, n: number, k: numbe
     const times = Math.min(1000, Math.max(1, Math.round(0.05 / (await run(1)))));
     for (const end = performance.now() + BUDGET_MS / ways.length; performance.now() < end;) best = Math.min(best, await run(times));
   }
-  device.tuned.delete(key);
+  if (before === undefined) device.tuned.delete(key);
+  else device.tuned.set(key, before);
   device.destroy(x, out, stored);
   return best;
 }

@@ -15,7 +15,7 @@ import { StepUpload } from './step-upload.ts';
 
 /**
  * Workgroups of decode attention below which a sequence's positions are spread over several (SPEED.md). A GPU's have an invocation for each position of a part: a
- * large card of 132 units holds two to four of them in each.
+ * large card of 132 units has room for two to four of them in each, by count.
  */
 const BUSY_WORKGROUPS = { cpu: 8, generic: 512 } as const;
 const MAX_PARTIAL_BYTES = 64 * 2 ** 20;
