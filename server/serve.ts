@@ -5,6 +5,8 @@ import { ownCacheFolder } from '../sources/node/index.ts';
 import type { Express } from 'express';
 import type { EngineError, EngineErrorCode } from '../engine/errors.ts';
 import { KeyRing, readKeys } from './access/keys.ts';
+import { Renewal } from './access/renewal.ts';
+import type { Renewable } from './access/renewal.ts';
 import { readTls } from './access/tls.ts';
 import type { AppOptions } from './http/context.ts';
 import { describeMemoryPlan, describeStart } from './banner.ts';
@@ -59,33 +61,30 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   const parts = startParts(config, { log, tracer, engineEntry });
   const stop = stopper(config, log, parts);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.onSignal());
-  process.on('SIGHUP', () => (config.keys || config.tls ? renew(config, log, parts) : stop.onSignal()));
+  const renewed = renewables(config, parts);
+  const renewal = new Renewal(renewed, log);
+  process.on('SIGHUP', () => (renewed.length > 0 ? void renewal.now() : stop.onSignal()));
   try {
     await parts.listenAll();
   } catch (error) {
     process.stderr.write(`${describeListenError(error as NodeJS.ErrnoException)}\n`);
     return stop.now(EXIT.crash);
   }
+  void renewal.watch();
   await parts.supervisor.ready;
   print(describeStart(config, parts.supervisor.info(), parts.ports(), (performance.now() - started) / 1000));
 }
 
-/** Reads the files of keys and certificates again; what is wrong with one is logged, and what it had before stays. Neither waits for the other. */
-function renew({ keys, tls, called }: ServerConfig, log: Logger, parts: Parts): void {
-  const take = (what: string, read: () => void): void => {
-    try {
-      read();
-      log.warn(`the files of ${what} were read again`);
-    } catch (error) {
-      log.error({ why: error instanceof Error ? error.message : String(error) }, `a file of ${what} is not taken; the one before stays`);
-    }
-  };
-  if (keys) take('keys', () => parts.keys?.replace(readKeys(keys.path, readText, called)));
-  if (!tls) return;
-  take('certificates', () => {
+/** What is read again while the server runs. */
+function renewables({ keys, tls, called }: ServerConfig, parts: Parts): readonly Renewable[] {
+  const files: Renewable[] = [];
+  if (keys) files.push({ what: 'keys', paths: [keys.path], take: () => parts.keys?.replace(readKeys(keys.path, readText, called)) });
+  if (!tls) return files;
+  const take = (): void => {
     const renewed = readTls(tls.files, readText, called);
     for (const listener of parts.listeners) listener.renewTls(renewed);
-  });
+  };
+  return [...files, { what: 'certificates', paths: Object.values(tls.files), take }];
 }
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);

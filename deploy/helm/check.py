@@ -22,6 +22,7 @@ REFUSED = [
     (["replica=2"], "replica"),
     (["settings.port=80"], "port"),
     (["settings.tls-client-ca=/models/ca.pem"], "tls-client-ca"),
+    (["secrets.tls=parley-tls", "settings.tls-cert=/models/tls.crt"], "one place"),
     (["accelerator.kind=cuda"], "kind"),
     (["accelerator.kind=dri"], "accelerator"),
     (["listeners.speech.port=3000"], "a port of its own"),

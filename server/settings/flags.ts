@@ -79,7 +79,7 @@ const SERVER_SETTINGS = defineSettings({
     type: 'string',
     group: 'Listeners',
     value: 'FILE',
-    help: 'JSON file of keys with names and limits (docs/api.md), besides {apiKey}; read again at SIGHUP',
+    help: 'JSON file of keys with names and limits (docs/api.md), besides {apiKey}; read again when it changes, and at SIGHUP',
   },
   adminKey: {
     type: 'string',
@@ -92,7 +92,7 @@ const SERVER_SETTINGS = defineSettings({
     type: 'string',
     group: 'Listeners',
     value: 'FILE',
-    help: 'serve HTTPS with this certificate (PEM, with its chain); read again at SIGHUP',
+    help: 'serve HTTPS with this certificate (PEM, with its chain); read again when it changes, and at SIGHUP',
   },
   tlsKey: { type: 'string', group: 'Listeners', value: 'FILE', help: "the certificate's private key (PEM)" },
   tlsClientCa: { type: 'string', group: 'Listeners', value: 'FILE', help: 'let in only clients with a certificate that these sign (PEM)' },

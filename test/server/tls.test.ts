@@ -1,16 +1,18 @@
 /** HTTPS by files: served, asked for a client's certificate, renewed, and drained like HTTP. */
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent, request as httpsRequest } from 'node:https';
 import type { RequestOptions } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
+import { Renewal } from '../../server/access/renewal.ts';
 import { readTls } from '../../server/access/tls.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
 import { listen } from '../../server/http/listen.ts';
 import type { Listener } from '../../server/http/listen.ts';
+import type { Logger } from '../../server/log.ts';
 import { parseServerConfig } from '../../server/settings/config.ts';
 import { calledAs } from '../../server/settings/read.ts';
 import { CHAT_PATH, GOOD_CHAT } from '../support/chat-body.ts';
@@ -110,6 +112,44 @@ test('settings that do not fit are refused in one sentence', () => {
   expect(config('--api-keys', fixture('server.pem'))).toThrow(/^--api-keys .*server.pem: it is not valid JSON$/);
   expect(parseServerConfig(['--admin-api-key', 'root'], {}).adminKey).toBe('root');
   expect(parseServerConfig([], { PARLEY_ADMIN_API_KEY: 'root' }).adminKey).toBe('root');
+});
+
+test('files that have changed are read again by themselves, once, and a broken one leaves what there was', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-renewal-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  // As Kubernetes exchanges a Secret: the files lie behind a link that comes to show elsewhere.
+  const put = (version: string, text: string): void => {
+    mkdirSync(join(folder, version));
+    for (const name of ['cert', 'key']) writeFileSync(join(folder, version, name), text);
+    symlinkSync(version, join(folder, 'next'));
+    renameSync(join(folder, 'next'), join(folder, 'now'));
+  };
+  const paths = ['cert', 'key'].map((name) => join(folder, 'now', name));
+  const taken: string[] = [];
+  const said: string[] = [];
+  const log = { warn: (text: string) => said.push(text), error: (_: object, text: string) => said.push(text) } as unknown as Logger;
+  const take = (): void => {
+    const text = read(paths[0]!);
+    if (text === 'broken') throw new Error('it is broken');
+    taken.push(text);
+  };
+  put('1', 'first');
+  const renewal = new Renewal([{ what: 'certificates', paths, take }], log);
+  onTestFinished(() => renewal.close());
+  void renewal.watch(1);
+  // What was read before anybody looked may have changed since: it is taken without a word.
+  await until(() => taken.length === 1);
+  put('2', 'second');
+  await until(() => taken.length === 2);
+  put('3', 'broken');
+  await until(() => said.length === 2);
+  await renewal.now();
+  put('4', 'fourth');
+  await until(() => taken.length === 3);
+  expect(taken).toEqual(['first', 'second', 'fourth']);
+  const changed = 'the files of certificates have changed and were read again';
+  const refused = 'a file of certificates is not taken; the one before stays';
+  expect(said).toEqual([changed, refused, refused, changed]);
 });
 
 test('SIGHUP reads keys and certificates again; a broken file changes nothing', async () => {

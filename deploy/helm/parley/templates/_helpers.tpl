@@ -59,17 +59,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- /* A gateway passes the public name on, which the listeners must know. */ -}}
 {{- $_ := set $settings "allowed-hosts" (concat (get $settings "allowed-hosts" | default list) .Values.gateway.hostnames | uniq) -}}
 {{- end -}}
+{{- if .Values.secrets.tls -}}
+{{- $_ := set $settings "tls-cert" "/etc/parley-tls/tls.crt" -}}
+{{- $_ := set $settings "tls-key" "/etc/parley-tls/tls.key" -}}
+{{- end -}}
 {{- $settings | toPrettyJson -}}
 {{- end -}}
 
 {{- /* How the listeners are asked. Their certificate names hosts, and a pod is asked by its address, so those who check it must be told not to. */ -}}
 {{- define "parley.scheme" -}}
-{{- hasKey .Values.settings "tls-cert" | ternary "https" "http" -}}
+{{- if or .Values.secrets.tls (hasKey .Values.settings "tls-cert") -}}https{{- else -}}http{{- end -}}
 {{- end -}}
 
 {{- define "parley.check" -}}
 {{- if hasKey .Values.settings "tls-client-ca" -}}
 {{- fail "settings.tls-client-ca: Kubernetes' probes have no certificate to show, so no pod would ever be ready" -}}
+{{- end -}}
+{{- if and .Values.secrets.tls (or (hasKey .Values.settings "tls-cert") (hasKey .Values.settings "tls-key")) -}}
+{{- fail "secrets.tls and settings.tls-cert, tls-key: a certificate comes from one place" -}}
 {{- end -}}
 {{- $sum := add .Values.drain.preStopSeconds (ceil (get .Values.settings "drain-delay" | default 0)) .Values.drain.timeoutSeconds -}}
 {{- if le (int .Values.drain.graceSeconds) (int $sum) -}}
