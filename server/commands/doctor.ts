@@ -10,6 +10,7 @@ import { matchingAdapters, noSuchAdapter, parseAdapterChoice } from '../../engin
 import { formatBytes } from '../../sources/index.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import type { SourceSettings } from '../../sources/node/index.ts';
+import { bind } from '../http/bind.ts';
 import { parseServerConfig } from '../settings/config.ts';
 import { SettingsError } from '../settings/read.ts';
 import { adapterNames } from '../setup/adapters.ts';
@@ -56,7 +57,7 @@ export async function runDoctor(argv: readonly string[]): Promise<void> {
 }
 
 /** Looks at everything that can be looked at without loading a model. */
-export async function examine(settings: SourceSettings, { ports, adapters }: Chosen): Promise<readonly Finding[]> {
+export async function examine(settings: SourceSettings, { host, ports, adapters }: Chosen): Promise<readonly Finding[]> {
   const standard = adapter();
   const found = [
     {
@@ -68,7 +69,7 @@ export async function examine(settings: SourceSettings, { ports, adapters }: Cho
     // Without any, none that is named can be there.
     ...(standard.state === 'wrong' || adapters.length === 0 ? [] : namedAdapters(adapters, await adapterNames())),
     memory(process.availableMemory(), Math.min(totalmem(), process.constrainedMemory() || Infinity)),
-    ...(await Promise.all(ports.map(([flag, port]) => portFree(flag, port)))),
+    ...(await Promise.all(ports.map(([flag, port]) => portFree(flag, port, host)))),
     await disk(settings),
     // The tools hold this process up, which the wait for an answer must not count.
     await hub(settings),
@@ -129,6 +130,8 @@ export function memory(free: number, total: number): Finding {
 
 /** What settings choose that a machine may not have. */
 interface Chosen {
+  /** The address that all listeners have. */
+  readonly host: string;
   /** With the flags that choose others. */
   readonly ports: readonly (readonly [flag: string, port: number])[];
   /** Names of adapters, with their settings. */
@@ -140,12 +143,13 @@ const ADAPTER_SETTINGS = ['adapters', 'chatAdapter', 'speechAdapter', 'transcrip
 /** What the server would listen on and compute with by the settings of the environment, or what is wrong with those. */
 export function chosenBy(env: Readonly<Record<string, string | undefined>>): Chosen & { readonly problems: readonly Finding[] } {
   try {
-    const { listeners, engine, called } = parseServerConfig([], env);
+    const { host, listeners, engine, called } = parseServerConfig([], env);
     const ports = listeners.map(({ task, port }) => [task === 'chat' ? '--port' : `--${task}-port`, port] as const);
     const used = listeners.flatMap(({ task }) => (task === 'chat' ? chatAdapters(engine) : [engine[`${task}Adapter`] ?? engine.adapter]));
     const named = [...new Set(used)].filter((name) => name !== undefined);
     const settingOf = (name: string) => ADAPTER_SETTINGS.find((key) => [engine[key]].flat().includes(name))!;
     return {
+      host,
       // 0 is whatever is free.
       ports: ports.filter(([, port]) => port > 0),
       adapters: named.map((name) => [called(settingOf(name)), name]),
@@ -153,16 +157,17 @@ export function chosenBy(env: Readonly<Record<string, string | undefined>>): Cho
     };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    return { ports: [], adapters: [], problems: [{ what: 'settings', state: 'wrong', found: error.message }] };
+    return { host: '0.0.0.0', ports: [], adapters: [], problems: [{ what: 'settings', state: 'wrong', found: error.message }] };
   }
 }
 
-async function portFree(flag: string, port: number): Promise<Finding> {
-  const problem = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
-    const server = createServer().once('error', resolve);
-    server.listen(port, () => server.close(() => resolve(undefined)));
-  });
+async function portFree(flag: string, port: number, host: string): Promise<Finding> {
+  const server = createServer();
+  const problem = await bind(server, port, host).catch((error: NodeJS.ErrnoException) => error);
+  server.close();
   const what = `port ${port}`;
+  if (problem?.code === 'EADDRNOTAVAIL')
+    return { what, state: 'wrong', found: `${host} is no address of this machine`, mend: '--host chooses another' };
   if (!problem) return { what, state: 'ok', found: 'free' };
   const found =
     problem.code === 'EADDRINUSE'

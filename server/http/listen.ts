@@ -6,6 +6,7 @@ import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TlsOptions } from '../access/tls.ts';
+import { bind } from './bind.ts';
 import { HttpError } from './errors.ts';
 import { STALL_MS } from './sse.ts';
 
@@ -105,24 +106,6 @@ function warnOfRefused(server: Server | TlsServer, log: RefusalLog): void {
   server.on('drop', () => {
     refused++;
     if (timer === undefined) say();
-  });
-}
-
-/** 0.0.0.0 means every interface: by IPv6 too where the machine has it, since browsers try ::1 for localhost first. */
-async function bind(server: Server | TlsServer, port: number, host: string): Promise<void> {
-  const bindTo = async (address: string): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const fail = (error: Error): void => reject(Object.assign(error, { address: host }));
-      server.once('error', fail);
-      server.listen(port, address, () => {
-        server.off('error', fail);
-        resolve();
-      });
-    });
-  if (host !== '0.0.0.0') return bindTo(host);
-  await bindTo('::').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE' || error.code === 'EACCES') throw error;
-    return bindTo(host);
   });
 }
 

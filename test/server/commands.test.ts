@@ -213,7 +213,7 @@ test('bench refuses what is no number, and more than a model', async () => {
   }
 });
 
-const NOTHING = { ports: [], adapters: [] };
+const NOTHING = { host: '0.0.0.0', ports: [], adapters: [] };
 
 test('doctor finds a port that is taken and a hub that is away, and says what helps', async () => {
   const hub = createServer((_request, response) => response.writeHead(503).end());
@@ -223,7 +223,11 @@ test('doctor finds a port that is taken and a hub that is away, and says what he
   await new Promise<void>((resolve) => taken.listen(0, resolve));
   const [hubPort, takenPort] = [hub, taken].map((server) => (server.address() as AddressInfo).port) as [number, number];
   const settings = { hubCache: `${homedir()}/no/such/folder`, ownCache: homedir(), endpoint: `http://127.0.0.1:${hubPort}` };
-  const findings = await examine(settings, { ports: [['--port', takenPort]], adapters: [['PARLEY_ADAPTER', 'nope']] });
+  const findings = await examine(settings, {
+    host: '0.0.0.0',
+    ports: [['--port', takenPort]],
+    adapters: [['PARLEY_ADAPTER', 'nope']],
+  });
   const of = (what: string) => findings.find((finding) => finding.what === what);
   expect(of(`port ${takenPort}`)).toMatchObject({ state: 'wrong', mend: '--port chooses another' });
   expect(of('hub')).toMatchObject({ state: 'note', found: expect.stringContaining('answers 503') as string });
@@ -245,6 +249,23 @@ test('doctor finds a port that is taken and a hub that is away, and says what he
   expect((await examine({ ...settings, offline: 'HF_HUB_OFFLINE' }, NOTHING)).find(({ what }) => what === 'hub')?.found).toBe(
     'not asked: HF_HUB_OFFLINE is set',
   );
+});
+
+// Other systems have no second address for themselves.
+test.runIf(process.platform === 'linux')('doctor looks at ports of the address that the listeners have', async () => {
+  const taken = createServer();
+  onTestFinished(() => void taken.close());
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.2', resolve));
+  const { port } = taken.address() as AddressInfo;
+  const settings = { hubCache: homedir(), ownCache: homedir(), endpoint: '', offline: 'HF_HUB_OFFLINE' };
+  const found = async (host: string) => {
+    const findings = await examine(settings, { host, ports: [['--port', port]], adapters: [] });
+    return findings.find(({ what }) => what === `port ${port}`);
+  };
+  expect(await found('127.0.0.1')).toMatchObject({ state: 'ok' });
+  expect(await found('127.0.0.2')).toMatchObject({ state: 'wrong', mend: '--port chooses another' });
+  // An address for documents, which no machine has.
+  expect(await found('192.0.2.1')).toMatchObject({ state: 'wrong', found: '192.0.2.1 is no address of this machine' });
 });
 
 test.each([
@@ -284,9 +305,9 @@ test('doctor says what to leave out where memory is short, below what it is abou
 
 test('doctor looks at the ports that the environment chooses, and says what is wrong there', () => {
   const usual = [['--port', 3000], ['--speech-port', 3001], ['--transcription-port', 3002]]; // prettier-ignore
-  expect(chosenBy({})).toEqual({ ports: usual, adapters: [], problems: [] });
-  const chosen = { PARLEY_PORT: '4000', PARLEY_SPEECH_PORT: '0', PARLEY_TRANSCRIPTION_MODEL: 'none' };
-  expect(chosenBy(chosen)).toEqual({ ports: [['--port', 4000]], adapters: [], problems: [] });
+  expect(chosenBy({})).toEqual({ host: '0.0.0.0', ports: usual, adapters: [], problems: [] });
+  const chosen = { PARLEY_HOST: '127.0.0.1', PARLEY_PORT: '4000', PARLEY_SPEECH_PORT: '0', PARLEY_TRANSCRIPTION_MODEL: 'none' };
+  expect(chosenBy(chosen)).toEqual({ host: '127.0.0.1', ports: [['--port', 4000]], adapters: [], problems: [] });
   const { ports, problems } = chosenBy({ PARLEY_PORT: 'http' });
   expect(ports).toEqual([]);
   expect(problems).toEqual([{ what: 'settings', state: 'wrong', found: expect.stringMatching(/^PARLEY_PORT=http: must be /) }]);
