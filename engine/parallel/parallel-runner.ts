@@ -40,8 +40,10 @@ export interface ParallelParts {
 export class ParallelRunner {
   readonly #parts: ParallelParts;
   readonly #encoder: StepEncoder;
-  /** Steps asked for so far. */
+  /** Steps asked for so far; wraps at 32 bits, as the ranks' Signals do. */
   #steps = 0;
+  /** Place of the next step. */
+  #place = 0;
   /** The step that sampled the last token of a row of the block table. */
   readonly #sampledIn: Int32Array;
   readonly #busy: boolean[];
@@ -97,7 +99,8 @@ export class ParallelRunner {
 
   async #start({ batch, rows }: MicroBatch): Promise<Outcome> {
     const { ranks, memory, stats } = this.#parts;
-    const number = this.#steps % memory.places.length;
+    const number = this.#place;
+    this.#place = (number + 1) % memory.places.length;
     assert(!this.#busy[number], `step ${this.#steps} finds its place taken`);
     this.#busy[number] = true;
     const place = memory.places[number]!;
@@ -120,10 +123,11 @@ export class ParallelRunner {
       .filter(({ fromDevice }) => fromDevice)
       .map(({ sequence }) => this.#sampledIn[sequence.row]!);
     input.set('step', step);
-    // Counts wrap, so the latest is the one nearest to now.
+    // The step before this one in its place is over, so it holds nobody up. Counts wrap, so the latest is the one nearest to now.
+    const over = (step - this.#busy.length) | 0;
     input.set(
       'after',
-      needed.reduce((latest, other) => (((other - latest) | 0) > 0 ? other : latest), 0),
+      needed.reduce((latest, other) => (((other - latest) | 0) > 0 ? other : latest), over),
     );
     for (const { sequence } of batch.sampled) this.#sampledIn[sequence.row] = step;
   }
