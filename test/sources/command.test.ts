@@ -1,7 +1,9 @@
 /** `parley pull`, `models` and `rm` as processes, two of them at once, and a server whose model is a source. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { CachedRepo } from '../../sources/node/hub-cache.ts';
@@ -80,8 +82,15 @@ test('models lists the bundled and the cached ones; a reader who leaves is no fa
   const piped = shell(`"${process.execPath}" "${PARLEY}" models | head -1`);
   expect([piped.status, piped.stdout, piped.stderr]).toEqual([0, `${lines[0]}\n`, '']);
   // Nor is one who has left before anything is said.
-  for (const option of ['--help', '--version'])
-    expect(shell(`(sleep 0.2; "${process.execPath}" "${PARLEY}" ${option}) | true`).stderr).toBe('');
+  for (const option of ['--help', '--version']) {
+    const late = spawn('sh', ['-c', `read go; exec "${process.execPath}" "${PARLEY}" ${option}`], {
+      env: { ...process.env, ...bench.env() },
+    });
+    late.stdout.destroy();
+    await once(late.stdout, 'close');
+    late.stdin.end('go\n');
+    expect(await text(late.stderr)).toBe('');
+  }
 });
 
 test('mistakes end with 2 and one line', async () => {
