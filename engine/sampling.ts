@@ -180,6 +180,10 @@ export type ControlName = Having<{ readonly control: SamplingControl }>;
 /** The numbers by their names in the HTTP API. */
 export type WireSampling = { readonly [K in SamplingName as Table[K]['wire']]?: number | undefined };
 
+/** The most entries of a request's `logitBias` and of its `stopTokenIds`: steps have room for as many. */
+export const MAX_BIASES = 1024;
+export const MAX_STOP_TOKENS = 1024;
+
 /** Sampling settings of one sequence. Absent fields take the model's defaults (samplingDefaults). */
 export type SamplingParams = { readonly [K in SamplingName]?: number } & {
   /** Token id -> -100..100, added to the logit. */

@@ -22,7 +22,7 @@ export interface Caps {
   readonly maxInvocations: number;
   /** Kernels and fragments that are not used here, by name, because they failed (ops/replaceable.ts). */
   readonly avoid: ReadonlySet<string>;
-  /** What was measured to be best, by class of shapes (gpu/tuning.ts). */
+  /** The candidate that the autotune chose, by key (gpu/tuning.ts). */
   readonly tuned: ReadonlyMap<string, string>;
 }
 

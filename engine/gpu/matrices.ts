@@ -3,10 +3,10 @@
 /** A feature that only Dawn has. */
 export const SUBGROUP_MATRIX = 'chromium-experimental-subgroup-matrix';
 
-/** What kernels with them need beside it. */
+/** The feature that kernels with subgroup matrices need as well: their factors are halves. */
 export const HALVES = 'shader-f16';
 
-/** Rows, columns and depth that kernels are made for, the best first: as many of each, of halves whose products are added up in f32. */
+/** M = N = K of the matrices that kernels are written for, the best first: factors in f16, sums in f32. */
 const SIZES = [16, 8] as const;
 
 /** A row of GPUAdapterInfo.subgroupMatrixConfigs, which @webgpu/types does not know. */
@@ -18,7 +18,7 @@ interface Listed {
   readonly K: number;
 }
 
-/** Rows, columns and depth of the matrices that kernels take on an adapter; 0 = it lists none that they are made for. */
+/** M = N = K of the matrices that kernels take on an adapter; 0 where it lists none of SIZES. */
 export function matrixSize(info: GPUAdapterInfo): number {
   const { subgroupMatrixConfigs: listed } = info as { readonly subgroupMatrixConfigs?: Iterable<Listed> };
   const ofHalves = [...(listed ?? [])].filter((one) => one.componentType === 'f16' && one.resultComponentType === 'f32');

@@ -32,7 +32,7 @@ export async function allocate<T>(device: Device, what: string, make: () => T | 
   return made;
 }
 
-/** The same within a step, which cannot wait: `given` rejects when the device could not give it. */
+/** `allocate` for a step, which cannot wait: `made` is there at once, and `given` rejects when the device could not give it. */
 export function allocateNow<T>(device: Device, what: string, make: () => T): { readonly made: T; readonly given: Promise<void> } {
   device.gpu.pushErrorScope('out-of-memory');
   const made = make();

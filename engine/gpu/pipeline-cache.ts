@@ -2,7 +2,7 @@ import { EngineError } from '../errors.ts';
 import type { DeviceStats } from './caps.ts';
 import { KernelFault, faultOf } from './kernel-fault.ts';
 import { assembleWgsl, inTextures, variantLabel } from './kernel.ts';
-import type { Kernel, Variant } from './kernel.ts';
+import type { Access, Kernel, Variant } from './kernel.ts';
 import type { ParallelCompiler } from './parallel-compiler.ts';
 import type { ParamsSlot } from './params.ts';
 import type { Tensor } from './tensor.ts';
@@ -164,9 +164,7 @@ export class PipelineCache {
   }
 
   #sharedLayout({ spec, name }: Kernel, textures: readonly string[]): Layout {
-    const types = Object.entries(spec.bindings).map(([binding, access]) =>
-      access === 'texels' ? 'texture' : access === 'f32 texels' ? 'f32 texture' : !textures.includes(binding) ? (access === 'read' ? 'read-only-storage' : 'storage') : access === 'read' ? 'texture' : 'written texture',
-    ); // prettier-ignore
+    const types = Object.entries(spec.bindings).map(([binding, access]) => bindingType(access, textures.includes(binding)));
     const paramsBytes = alignUp(Object.keys(spec.params).length * 4, 16);
     const key = `${types.join()} ${paramsBytes}`;
     const known = this.#layouts.get(key);
@@ -203,7 +201,17 @@ export class PipelineCache {
   }
 }
 
-function storageTexture(type: 'texture' | 'f32 texture' | 'written texture'): GPUStorageTextureBindingLayout {
+type TextureType = 'texture' | 'f32 texture' | 'written texture';
+
+/** The type of a binding; `inTexture`: this variant has a texture where the kernel declares a buffer. */
+function bindingType(access: Access, inTexture: boolean): 'read-only-storage' | 'storage' | TextureType {
+  if (access === 'texels') return 'texture';
+  if (access === 'f32 texels') return 'f32 texture';
+  if (inTexture) return access === 'read' ? 'texture' : 'written texture';
+  return access === 'read' ? 'read-only-storage' : 'storage';
+}
+
+function storageTexture(type: TextureType): GPUStorageTextureBindingLayout {
   return { access: type === 'written texture' ? 'write-only' : 'read-only', format: type === 'f32 texture' ? 'rgba32float' : 'rgba32uint' };
 }
 

@@ -1,7 +1,7 @@
 import type { Device } from './device.ts';
 import type { Recorder } from './recorder.ts';
 
-/** Milliseconds that the device takes for dispatches, recorded so many times in one submission: by its own clock where it has one, else by ours. */
+/** Milliseconds that the device takes for `repeats` recordings in one submission: by its own clock where it has timestamps, else by the host's. Copies are not timed by the former. */
 export async function timeSteps(device: Device, record: (rec: Recorder) => void, repeats: number): Promise<number> {
   const repeated = (rec: Recorder): void => {
     for (let i = 0; i < repeats; i++) record(rec);

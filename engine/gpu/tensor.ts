@@ -7,7 +7,7 @@ export type DType = 'f32' | 'f16' | 'u32' | 'i32';
 export type TypedArray = Float32Array | Uint32Array | Int32Array | Uint16Array;
 
 /** Bytes of one element. */
-export function dtypeBytes(dtype: DType): number {
+function dtypeBytes(dtype: DType): number {
   return dtype === 'f16' ? 2 : 4;
 }
 

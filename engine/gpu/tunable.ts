@@ -1,47 +1,47 @@
-/** What is chosen by measurement: the types between ops, which offer it, and gpu/tuning.ts, which measures. */
+/** The types of the autotune: ops offer work that can be done in several ways, and gpu/tuning.ts measures which is the fastest. */
 import type { DType, Tensor, TypedArray } from './tensor.ts';
 
-/** What a trial makes its tensors with: Device. */
+/** The part of a Device with which a trial makes its tensors. */
 export interface TrialDevice {
   tensor(label: string, dtype: DType, shape: readonly number[]): Tensor;
   upload(label: string, dtype: DType, shape: readonly number[], data: TypedArray): Tensor;
 }
 
-/** Work that can be done in several ways with the same bits. */
+/** Work that several candidates do with the same bits. */
 export interface Tunable<Recorder> {
-  /** The class of shapes that shares a choice; part of the key in the cache. */
+  /** Work with the same key shares a choice, which the cache keeps under it. */
   readonly key: string;
-  /** Names; the first is what is done without a measurement, which the self-test has compared with plain loops. */
+  /** Names of the candidates. The first is the default, which the self-test has compared with plain loops. */
   readonly candidates: readonly string[];
-  /** How often each is done for a measurement. */
+  /** How often each candidate runs in a measurement. */
   readonly repeats: number;
-  /** What this piece of work of the class reads most of. */
+  /** The weight that this work reads. */
   readonly weight: Tensor;
-  /** Something of this class to do, with inputs that tell right from wrong, which reads one of `weights`: those of several pieces of work. */
+  /** A trial with inputs that tell right from wrong. `weights` are those of all work that was offered under this key; each run reads one of them. */
   make(device: TrialDevice, weights: readonly Tensor[]): Trial<Recorder>;
 }
 
 export interface Trial<Recorder> {
-  /** Does it with the weights whose turn it is. */
+  /** Records one run by a candidate; `turn` counts the runs, and picks the weight. */
   record(rec: Recorder, candidate: string, turn: number): void;
   readonly out: Tensor;
-  /** Everything that was made for it. */
+  /** Everything that was made for the trial, `out` included. */
   readonly tensors: readonly Tensor[];
 }
 
-/** How one choice came about. */
+/** A choice, and what it was made by. */
 export interface Choice {
   readonly chosen: string;
-  /** Measured times, in microseconds; absent = from the cache. */
+  /** Microseconds of a run, by candidate; absent where the choice comes from the cache. */
   readonly microseconds?: Readonly<Record<string, number>>;
-  /** Candidates whose bits differed: a bug, which must not win. */
+  /** Candidates whose bits differed: that is a bug, and they cannot be chosen. */
   readonly wrong?: readonly string[];
 }
 
-/** Takes offers, and settles them: Tuning. */
+/** The side of Tuning that ops and the warm-up see. */
 export interface Chooser<Recorder> {
   readonly choices: ReadonlyMap<string, Choice>;
-  /** Whether something waits to be measured. */
+  /** Whether any offer still has to be measured. */
   readonly hasOffers: boolean;
   offer(tunable: Tunable<Recorder>): void;
   settle(): Promise<void>;

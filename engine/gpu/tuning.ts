@@ -6,18 +6,18 @@ import type { Tensor } from './tensor.ts';
 import type { Choice, Chooser, Tunable } from './tunable.ts';
 
 export interface TuningOptions {
-  /** What was chosen at earlier starts with these kernels on this adapter. */
+  /** Choices of earlier starts with these kernels on this adapter, by key. */
   readonly known?: Readonly<Record<string, string>>;
-  /** Milliseconds of the device for so many repetitions. */
+  /** Milliseconds that the device takes to run `record` `repeats` times; default: timeSteps. */
   readonly time?: (device: Device, record: (rec: Recorder) => void, repeats: number) => Promise<number>;
   readonly now?: () => number;
 }
 
-/** In all, whatever there is to choose. */
+/** For all measurements of a device together. */
 const BUDGET_MS = 3000;
-/** What a candidate must gain for it to be more than noise. */
+/** The share of the default's time that a candidate must stay below; a smaller gain may be noise. */
 const GAIN = 0.95;
-/** Weights of one class that take turns: a step reads those of all layers, so what its caches hold of one weight is not what it has. */
+/** The most weights that take turns in a measurement. A step reads the weights of all layers, so a measurement must not find one weight in the card's cache. */
 const MOST_WEIGHTS = 16;
 
 interface Offered {
@@ -38,7 +38,7 @@ export class Tuning implements Chooser<Recorder> {
     this.#options = options;
   }
 
-  /** Says that a model does this. Ops call it while they are recorded dry. */
+  /** Tells that a model does this work. Ops call it in dry recordings. */
   offer(tunable: Tunable<Recorder>): void {
     const { key, candidates, weight } = tunable;
     if (candidates.length < 2 || this.choices.has(key)) return;
@@ -56,10 +56,10 @@ export class Tuning implements Chooser<Recorder> {
     return this.#offered.size > 0;
   }
 
-  /** Measures what was offered; what there is no time for stays as it is, and is measured at the next start. */
+  /** Measures what was offered. What there is no time for keeps the default, and is measured at the next start. */
   async settle(): Promise<void> {
     const { now = () => performance.now() } = this.#options;
-    // Work is offered from the largest on, and a step of one row is what most answers wait for.
+    // The largest work is offered first. The smallest is measured first: most answers wait for steps of one row.
     for (const [key, offered] of [...this.#offered].toReversed()) {
       if (this.#spentMs >= BUDGET_MS) break;
       const from = now();

@@ -54,7 +54,7 @@ export function prefillTileRows(caps: Caps, { heads, pages }: Pick<DecoderShape,
   return Math.min(...pages.map(({ kvHeads, headDim }) => attentionTileRows(caps, heads, kvHeads, headDim)));
 }
 
-/** Of something: how many there may be, and how many there are at first. */
+/** How many pages or slots there may be, and how many are made at first; default all. */
 export interface Room {
   readonly limit: number;
   readonly first?: number;

@@ -105,7 +105,7 @@ export function convWeight(
   return biased(device, label, matrix, { inChannels, columns: outChannels, outChannels, taps: kernel }, bias);
 }
 
-/** The same of `transposedTaps`. */
+/** A transposed convolution with a matrix in the order of `transposedTaps`. */
 export function convTransposeWeight(
   device: Device,
   label: string,
@@ -164,6 +164,7 @@ const SPEC = {
     rows_unit: 'u32', rows: 'u32', rows_in_unit: 'u32', rows_in: 'u32', n: 'u32', n_weight: 'u32', c4: 'u32', x_stride4: 'u32', taps: 'u32', stride: 'u32', padding: 'u32', dilation: 'u32',
     out_stride: 'u32', out_column: 'u32', out_shift: 'u32', out_size: 'u32', residual_stride: 'u32', residual_repeat: 'u32', scale: 'f32',
   },
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 } as const; // prettier-ignore
 
 export const CONV1D_TILE = defineKernel({
@@ -171,7 +172,7 @@ export const CONV1D_TILE = defineKernel({
   file: 'conv/conv1d_tile.wgsl',
   fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
   consts: ['TILE_M', 'TILE_N'],
-  overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
+  overrides: { WG: 'u32', ...SPEC.overrides },
 });
 
 export const CONV1D_BROADCAST = defineKernel({
@@ -179,7 +180,6 @@ export const CONV1D_BROADCAST = defineKernel({
   file: 'conv/conv1d_broadcast.wgsl',
   fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
 export const CONV1D_TEXELS = defineKernel({
@@ -193,14 +193,12 @@ export const CONV1D_TEXELS = defineKernel({
     'lib/conv_store.wgsl',
   ],
   consts: ['LANES', 'ROW_BLOCKS'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
 export const CONV1D_QUAD = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_quad.wgsl',
   fragments: (v) => [floatFragment(v, 4), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
 export interface Conv1dArgs {
@@ -323,8 +321,7 @@ function dispatchConv(
   const { longest, count } = g.shape;
   const { caps } = rec;
   const lanes = caps.subgroupMinSize;
-  const broadcast =
-    caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && lanes === 8 && !avoids(caps, 'conv1d_broadcast');
+  const broadcast = hasShuffles(caps) && !avoids(caps, 'conv1d_broadcast');
   const shape = caps.family === 'cpu' ? CPU : GPU;
   const wg = broadcast ? lanes : shape.wg;
   const tileN = Math.min(shape.tileN, ceilDiv(columns, wg));
@@ -334,7 +331,7 @@ function dispatchConv(
     HAS_RESIDUAL: residual ? 1 : 0,
     SPANS: g.shape.table ? 1 : 0,
   };
-  // For what is not read: a buffer that is not written.
+  // Stands in for bindings that are not read: it must be a buffer, and not `out`.
   const spare = x.texture ? rec.device.scratch('unread', 'f32', 4) : x;
   const bindings = { x, weight: part.weight, bias: bias ?? spare, residual: residual ?? spare, spans: g.shape.table ?? spare, out };
   const params = {

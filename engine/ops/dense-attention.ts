@@ -160,7 +160,7 @@ export function reserveDense(device: Device, { rows, heads, headDim }: { rows: n
   if (takesBroadcast(device.caps, headDim / 4, (rows * columns) / 4)) reserveTexels(device, QUERIES, rows * columns);
 }
 
-/** Of the texture that holds queries, and all else that lies beside them. */
+/** Label of the texture with the queries, and with keys and values where they are columns of the same tensor. */
 const QUERIES = 'queries in texels';
 
 /** Queries, keys and values in textures; in one where they are columns of one tensor. */

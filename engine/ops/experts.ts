@@ -4,12 +4,12 @@
  */
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
-import type { Caps } from '../gpu/caps.ts';
 import { foldedRows } from '../gpu/recorder.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
+import { tileOn } from './few-rows.ts';
 import { weightFragments, weightVariant } from './weight.ts';
 import type { LinearWeight } from './weight.ts';
 
@@ -59,9 +59,6 @@ export const COMBINE_ROWS = defineKernel({
 const WG = 64;
 /** Of the one workgroup that sorts. */
 const GROUP_WG = 256;
-/** As linear.ts has them for LINEAR_TILE. */
-const CPU = { wg: 8, tileN: 4 } as const;
-const GPU = { wg: 64, tileN: 2 } as const;
 /** Pairs of a tile. */
 const TILE_M = 4;
 
@@ -174,7 +171,7 @@ export function expertLinear(rec: Recorder, { x, weight, bias, segments = 1, rou
   assert(n * experts === weight.outFeatures, `expert_linear: ${n} outputs of ${experts} experts, weight ${weight.outFeatures}`);
   assert(!bias || bias.size === weight.outFeatures, `expert_linear: a bias of ${bias?.size} numbers, weight ${weight.outFeatures}`);
   const tiled = hasTiles(shape, pairs);
-  const { wg, tileN } = shapeOn(rec.caps);
+  const { wg, tileN } = tileOn(rec.caps);
   const overrides = { WG: wg, HAS_TILES: tiled ? 1 : 0, HAS_BIAS: bias ? 1 : 0 };
   const tiles = tiled ? tilesOf(shape, pairs) : pairs;
   const grid = [ceilDiv(n, wg * tileN), ...foldedRows(tiles)];
@@ -195,10 +192,6 @@ export function expertLinear(rec: Recorder, { x, weight, bias, segments = 1, rou
     };
     rec.dispatch(EXPERT_LINEAR, variant, bindings, { ...common, n_weight: padded, part_first: first, part_count: count }, grid);
   }
-}
-
-function shapeOn({ family }: Caps): { readonly wg: number; readonly tileN: number } {
-  return family === 'cpu' ? CPU : GPU;
 }
 
 export interface CombineArgs {

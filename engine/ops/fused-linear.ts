@@ -1,4 +1,4 @@
-/** Products with what stands before and behind them in a decoder's layer, in one dispatch where the adapter has a kernel for that. */
+/** Products fused with the norm before them and the gate after them, in one dispatch where the adapter has a kernel for that. */
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
@@ -15,6 +15,7 @@ import { linear } from './linear.ts';
 import { takesMatrices } from './linear-matrix.ts';
 import type { PromptRows } from './linear-matrix.ts';
 import { linearNormed, takesMany } from './linear-normed.ts';
+import type { ManyRowsArgs } from './linear-normed.ts';
 import { rmsNorm } from './norm.ts';
 import type { SplitShape } from './product-shapes.ts';
 import { reduceRowsFragment, reduceVariant, reduceWithin } from './reduce.ts';
@@ -40,24 +41,24 @@ export const LINEAR_FUSED = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_NORM: 'bool', GATED: 'bool' },
 });
 
-/** The fragments of kernels that make norms of their rows and whole groups of columns. */
+/** The fragments of kernels that norm their rows and compute whole groups of columns. */
 export function groupsFragments(v: Variant): readonly string[] {
   const groups = isSplit(v) ? [reduceRowsFragment(v), 'lib/groups_split.wgsl'] : ['lib/reduce_rows_lanes.wgsl', 'lib/groups_rows.wgsl'];
   return [...groups, v.consts?.['HELD'] ? 'lib/normed_lanes.wgsl' : 'lib/normed_rows.wgsl'];
 }
 
-/** What a half of a layer reads: rows of the residual stream, behind an RMS norm where there is one. */
+/** The input of half a layer: rows of the residual stream, and the RMS norm that they still have to pass. */
 export interface NormedRows {
   /** [T, C] f32. */
   readonly x: Tensor;
   /** [C] f32; absent = x is read as it is. */
   readonly norm: Tensor | undefined;
   readonly eps: number;
-  /** [T, C] f32: takes the normed rows where they have to stand somewhere. */
+  /** [T, C] f32, scratch: takes the normed rows where nothing is fused. */
   readonly normed: Tensor;
 }
 
-/** The rows behind their norm, as a tensor. */
+/** The normed rows as a tensor: x itself where there is no norm. */
 export function normedRows(rec: Recorder, { x, norm, eps, normed }: NormedRows, rows: number): Tensor {
   if (!norm) return x;
   rmsNorm(rec, { x, weight: norm, out: normed, eps, rows });
@@ -71,30 +72,22 @@ export interface NormedLinearArgs extends PromptRows {
   readonly bias?: Tensor | undefined;
   /** [T, N] f32. */
   readonly out: Tensor;
-  /** Of a GPU's workgroups; default: as fewRows chooses. */
+  /** The shape of a GPU's workgroups, for the self-test; default: as fewRows chooses. */
   readonly shape?: SplitShape | undefined;
 }
 
 /** out = norm(x) W^T + bias, with the bits of rmsNorm and linear. */
 export function normedLinear(rec: Recorder, { input, weight, bias, out, rows, promptFrom, shape }: NormedLinearArgs): void {
-  const whole = input.norm && !takesMatrices(rec.caps, weight, { rows, promptFrom });
-  if (whole && takesMany(rec.caps, { ...input, weight, rows })) {
-    linearNormed(rec, { ...input, weight, bias, out, rows });
-    return;
-  }
-  const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, { shape });
-  if (!fused || hasNormApart(input, fused, rows)) {
-    linear(rec, { x: normedRows(rec, input, rows), weight, bias, out, rows, promptFrom });
-    return;
-  }
-  for (const { part, few } of fused) dispatch(rec, { input, part, few, bias, out, rows });
+  const mayFuse = input.norm !== undefined && !takesMatrices(rec.caps, weight, { rows, promptFrom });
+  if (mayFuse && fusedLinear(rec, { input, weight, bias, out, rows, shape })) return;
+  linear(rec, { x: normedRows(rec, input, rows), weight, bias, out, rows, promptFrom });
 }
 
 export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
   /** Gates, then as many ups: [2 I, C]. */
   readonly weight: LinearWeight;
   readonly activation: Activation;
-  /** [T, 2 I] f32: takes what the product makes where it has to stand somewhere. */
+  /** [T, 2 I] f32, scratch: takes the product where nothing is fused. */
   readonly gateUp: Tensor;
   /** [T, I] f32. */
   readonly out: Tensor;
@@ -102,89 +95,87 @@ export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
 
 /** out = act(gates of norm(x)) * ups of norm(x), with the bits of rmsNorm, linear and gateMul. */
 export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows, promptFrom, shape }: GatedLinearArgs): void {
-  const whole = weight.parts.length === 1 && weight.outFeatures % 8 === 0 && !takesMatrices(rec.caps, weight, { rows, promptFrom });
-  if (whole && takesMany(rec.caps, { ...input, weight, rows })) {
-    linearNormed(rec, { ...input, weight, activation, out, rows });
-    return;
-  }
-  const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, { shape });
-  if (!fused || hasNormApart(input, fused, rows)) {
-    linear(rec, { x: normedRows(rec, input, rows), weight, out: gateUp, rows, promptFrom });
-    gateMul(rec, { gateUp, out, activation, rows });
-    return;
-  }
-  for (const { part, few } of fused) dispatch(rec, { input, part, few, activation, out, rows });
+  const mayFuse = weight.parts.length === 1 && weight.outFeatures % 8 === 0 && !takesMatrices(rec.caps, weight, { rows, promptFrom });
+  if (mayFuse && fusedLinear(rec, { input, weight, activation, out, rows, shape })) return;
+  linear(rec, { x: normedRows(rec, input, rows), weight, out: gateUp, rows, promptFrom });
+  gateMul(rec, { gateUp, out, activation, rows });
 }
 
-/** Rows up to which large matrices do more with their sums in one dispatch: `linear` has ways with more columns an invocation, which share what is read of more rows. */
+/** With an activation the product is of gates and ups. */
+type FusedLinearArgs = Omit<NormedLinearArgs, 'promptFrom'> & Pick<ManyRowsArgs, 'activation'>;
+
+/** Records a dispatch for each part of the weight; false, and nothing recorded, where the adapter has no kernel for this product or is faster without. */
+function fusedLinear(rec: Recorder, { input, weight, bias, activation, out, rows, shape }: FusedLinearArgs): boolean {
+  if (takesMany(rec.caps, { ...input, weight, rows })) {
+    linearNormed(rec, { ...input, weight, bias, activation, out, rows });
+    return true;
+  }
+  const fused = avoids(rec.caps, 'linear_fused') ? undefined : fusedParts(rec.caps, input, weight, rows, { shape });
+  for (const part of fused ?? []) dispatch(rec, part, { input, bias, activation, out, rows });
+  return fused !== undefined;
+}
+
+/** Rows up to which a product is fused whatever its workgroups read again. With more, `linear` has faster shapes for a large matrix: more columns share a load of x. */
 const FUSED_ROWS = 4;
 
-/** Whether dispatches for the norm and for what comes behind the product cost less than each workgroup making the norm anew. */
-export function hasNormApart({ x, norm }: NormedRows, parts: readonly FusedPart[], rows: number): boolean {
-  if (!norm || rows <= FUSED_ROWS) return false;
-  const k4 = (x.shape.at(-1) ?? 0) / 4;
-  return parts.some(({ part, few }) => isSplit(few.variant) && rereadBytes(few, part.count, rows, k4) > REREAD_BYTES);
-}
-
+/** A part of a weight, and the tile that fuses its product. */
 interface FusedPart {
   readonly part: LinearPart;
   readonly few: FewRows;
 }
 
-/** How a GPU's workgroups make what is fused, where not as usual. */
-export interface FusedWay {
+/** What a kernel asks of a GPU's workgroups, where the defaults do not suit it. */
+interface FusedOptions {
   readonly shape?: SplitShape | undefined;
-  /** Columns that a workgroup keeps; default those of the shape. */
+  /** Columns that a workgroup keeps in its memory; default: those of the shape. */
   readonly held?: number | undefined;
 }
 
-/** The parts of a weight with the kernel for so few rows of each; undefined where one has none. */
+/**
+ * The parts of a weight, each with its tile. Undefined where the adapter has no tile for one of them, or where a dispatch for the norm costs less than every
+ * workgroup norming the rows for itself.
+ */
 export function fusedParts(
   caps: Caps,
   { x, norm }: NormedRows,
   { inFeatures, parts }: LinearWeight,
   rows: number,
-  { shape, held }: FusedWay = {},
+  { shape, held }: FusedOptions = {},
 ): FusedPart[] | undefined {
   const columns = x.shape.at(-1) ?? 0;
   assert(
     inFeatures === columns && (norm?.size ?? columns) === columns,
     `fused product: ${x.label} has ${columns} columns, weight ${inFeatures}`,
   );
-  // An invocation that keeps what it made has sums over a subgroup only.
+  // On software adapters invocations keep their own results, so sums of them go over a subgroup.
   const cannot = caps.family === 'cpu' && !reduceVariant(caps, columns).variant.subgroups;
   if (rows === 0 || columns % 4 !== 0 || cannot) return undefined;
   const found: FusedPart[] = [];
   for (const part of parts) {
-    const few = fewRows(caps, part, { rows, k4: columns / 4, count: part.count, shape });
+    const size = { rows, k4: columns / 4, count: part.count };
+    const few = fewRows(caps, part, size, shape);
     if (!few || few.sharedBytes + 4 * few.rows * (held ?? few.columns) > caps.maxWorkgroupBytes) return undefined;
+    if (norm && rows > FUSED_ROWS && isSplit(few.variant) && rereadBytes(few.columns, size) > REREAD_BYTES) return undefined;
     found.push({ part, few });
   }
   return found;
 }
 
-interface Fused {
-  readonly input: NormedRows;
-  readonly part: LinearPart;
-  readonly few: FewRows;
-  readonly bias?: Tensor | undefined;
-  /** The product is of gates and ups. */
-  readonly activation?: Activation;
-  readonly out: Tensor;
-  readonly rows: number;
-}
-
-/** Columns that a workgroup holds at a time where a subgroup is a SIMD register: two groups of GROUP. */
+/** Columns of a tile where a subgroup is a SIMD register: two groups of GROUP. */
 const TILE_COLUMNS = 64;
 const GROUP = 32;
-/** Workgroups below which a software adapter's tiles have one each: it has a few cores. */
+/** Workgroups that a software adapter's few cores need before one of them gets several tiles. */
 const FEW_WORKGROUPS = 16;
 /** Quads that an invocation holds of a normed row (lib/normed_lanes.wgsl). */
 export const HELD = 64;
-/** Columns that share one norm at most. */
+/** The most columns that share one norm. */
 const MOST_COLUMNS = 512;
 
-function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows }: Fused): void {
+function dispatch(
+  rec: Recorder,
+  { part, few }: FusedPart,
+  { input, bias, activation, out, rows }: Omit<FusedLinearArgs, 'weight' | 'shape'>,
+): void {
   const { x, norm, eps } = input;
   const columns = x.shape.at(-1) ?? 0;
   const { weight, first, count, padded } = part;
@@ -212,18 +203,21 @@ function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows
   rec.dispatch(LINEAR_FUSED, { ...variant, consts, overrides }, bindings, params, [ceilDiv(all, tiles), 1]);
 }
 
-/** Of a texture gates fill one stream of words, then ups another, where that leaves enough workgroups. */
+/**
+ * Columns of a tile on a software adapter. From a texture, a tile of twice as many reads its gates as one stream of words and its ups as another, if that leaves
+ * enough workgroups.
+ */
 function tileColumns({ place, count }: LinearPart, gated: boolean): number {
   const twice = 2 * TILE_COLUMNS;
   return gated && place === 'texture' && count >= FEW_WORKGROUPS * twice ? twice : TILE_COLUMNS;
 }
 
-/** Whether invocations can hold their rows, and should where a workgroup has several tiles: floats, whose weights are more to load than the row, gain nothing. */
+/** Whether invocations can hold their normed rows for several tiles, and gain by it. Float weights gain nothing: they are more to load than the rows. */
 export function canHold({ dtype }: LinearPart, { wg }: FewRows, columns: number): boolean {
   return isBlockType(dtype) && columns / 4 <= HELD * wg;
 }
 
-/** The variant of a kernel that makes norms of its rows before it multiplies: the sum in the order of rmsNorm's workgroup, which may be smaller than its own. */
+/** The variant of a kernel that norms its rows before it multiplies. It sums squares in the order of rmsNorm's workgroup, which may be smaller than its own. */
 export function normVariant(caps: Caps, few: FewRows, columns: number): FewRows['variant'] {
   const { wg, variant } = reduceVariant(caps, columns);
   const reduced = variant.subgroups ? reduceWithin(caps, few.wg) : {};

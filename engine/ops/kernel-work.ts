@@ -8,7 +8,7 @@ import type { Access, Kernel, Variant } from '../gpu/kernel.ts';
 import type { StepWork } from '../gpu/step.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 
-/** Of one dispatch; of operations there is one more for each value that is written. */
+/** The work of one dispatch. Each value that is written counts as one more operation. */
 export interface KernelWork extends StepWork {
   /** Bytes of each binding that is read, of tensors that are bound twice once. */
   readonly reads: ReadonlyMap<string, number>;
@@ -16,12 +16,15 @@ export interface KernelWork extends StepWork {
   readonly writes: ReadonlyMap<string, number>;
 }
 
-/** What a row of the table looks at. */
+/** A dispatch, as the rows of the table read it: its params, variant, bindings and grid. */
 interface Dispatch {
+  /** Params. */
   readonly p: Readonly<Record<string, number>>;
-  /** Constants and overrides. */
+  /** Constants and overrides of the variant. */
   readonly v: Readonly<Record<string, number>>;
+  /** Bindings. */
   readonly b: Readonly<Record<string, Tensor>>;
+  /** Workgroups. */
   readonly x: number;
   readonly y: number;
   readonly z: number;
@@ -62,7 +65,7 @@ const product: Row = ({ p, v, b }) => {
   };
 }; // prettier-ignore
 
-/** The same of rows from `first_row` on, which come as halves. */
+/** A product of rows `first_row` to m - 1 by subgroup matrices; x comes as halves. */
 const matrixProduct: Row = (d) => {
   const rows = d.p['m']! - d.p['first_row']!;
   const counted = product({ ...d, p: { ...d.p, m: rows } });
@@ -156,7 +159,7 @@ const normed =
     return { bytes: { ...Object.fromEntries(read.map((name) => [name, size])), out: size }, operations: (4 * size) / 4 };
   };
 
-/** Of logits, the rows that are in the grid. */
+/** One pass over the logits of the rows in the grid. */
 const logitRows =
   (out: readonly string[] = []): Row =>
   ({ p, b, x, y }) => {
@@ -167,7 +170,7 @@ const gateSizes: Row = ({ p }) => ({
   bytes: { gate_up: 2 * f32(p['rows']!, 4 * p['columns4']!), out: f32(p['rows']!, 4 * p['columns4']!) },
 });
 
-/** By name. */
+/** By the kernel's name. */
 const ROWS: Readonly<Record<string, Row>> = {
   linear_rows: product, linear_broadcast: product, linear_texels: product, linear_quad: product, linear_tile: product, linear_split: product, linear_block: product, linear_fused: product,
   linear_normed: product, linear_matrix: matrixProduct,
@@ -249,7 +252,7 @@ const ROWS: Readonly<Record<string, Row>> = {
 /** Names of kernels that are counted. */
 export const COUNTED: readonly string[] = Object.keys(ROWS);
 
-/** The same without its maps, for plans, which keep it. */
+/** workOf without its maps, which plans would keep. */
 export const stepWork = (...dispatch: Parameters<typeof workOf>): StepWork => {
   const { read, written, operations, readAPosition, operationsAPosition } = workOf(...dispatch);
   return { read, written, operations, readAPosition, operationsAPosition };

@@ -1,4 +1,7 @@
-/** Products of prompts by subgroup matrices (docs/numerics.md): other bits than vector kernels give, so rows take them by what they are and not by how many there are. */
+/**
+ * Products of prompts by subgroup matrices (docs/numerics.md). Their bits differ from those of the other kernels. So which rows take them depends on what the rows
+ * are, and never on how many there are.
+ */
 import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
@@ -41,21 +44,21 @@ export const LINEAR_MATRIX = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
-/** What a workgroup makes: two by two subgroups with sideM x sideN matrices each, from `step` quads of K at once. No tile takes more than 16 KiB of workgroup memory. */
+/** The tile of a workgroup: 2 x 2 subgroups compute sideM x sideN matrices each, `step` quads of K at a time. No tile takes more than 16 KiB of workgroup memory. */
 export interface MatrixTile {
   readonly sideM: number;
   readonly sideN: number;
   readonly step: 4 | 8;
 }
 
-/** [rows, columns], from the largest on. */
+/** Tiles as [rows, columns], from the largest to the smallest. */
 const TILES: Readonly<Record<Caps['family'], readonly (readonly [number, number])[]>> = { cpu: [[32, 32]], generic: [[128, 64], [64, 64], [64, 32]] }; // prettier-ignore
-/** Workgroups from which a large card is busy. */
+/** Workgroups that keep a large card busy. */
 const ENOUGH = 128;
 
 /**
- * The largest tile that leaves work for all of a card, as each weight is unpacked for as many rows as a tile has, or the smallest: a row has the same bits in each.
- * Those of product-shapes.ts' classes take the same, so that the warm-up meets all.
+ * The tile for `m` rows by `n` columns; a row has the same bits in each. The largest that keeps the card busy, because a tile unpacks each weight once for all of its
+ * rows; else the smallest. Of `m` only productRows(m) counts, so that the warm-up meets every tile.
  */
 export function matrixTile({ family, matrixSize }: Caps, m: number, n: number): MatrixTile {
   const tiles = TILES[family];
@@ -67,35 +70,35 @@ export function matrixTile({ family, matrixSize }: Caps, m: number, n: number): 
 
 /** Subgroups of a workgroup. */
 const SUBGROUPS = 4;
-/** Values of x that there are as halves at once: 16 MiB. */
-const HELD = 2 ** 23;
+/** The most values of x that are converted to halves at a time: 16 MiB. */
+const MOST_HALVES = 2 ** 23;
 
-/** Whether products of prompts take matrices: where all subgroups are alike, as the kernel counts them. */
+/** Whether products of prompts may take matrices. The kernel counts subgroups, so all must have one size. */
 export function hasMatrices(caps: Caps): boolean {
   const { matrixSize, subgroupMinSize: lanes, subgroupMaxSize: most, maxInvocations } = caps;
   const fits = matrixSize > 0 && lanes === most && SUBGROUPS * lanes <= maxInvocations;
   return fits && !avoids(caps, 'half_rows') && !avoids(caps, 'linear_matrix');
 }
 
-/** Rows of a product, of which those from `promptFrom` on are of prompts that take matrices; absent = none. */
+/** The rows of a product. Those from `promptFrom` on are of prompts and may take matrices; absent = none. */
 export interface PromptRows {
   readonly rows: number;
   readonly promptFrom?: number | undefined;
 }
 
-/** Whether some rows of a product take matrices: then it has no kernel for what stands before and behind it. */
+/** Whether some rows of a product take matrices: then it cannot be fused with a norm or a gate. */
 export function takesMatrices(caps: Caps, { parts }: LinearWeight, { rows, promptFrom = rows }: PromptRows): boolean {
   return promptFrom < rows && parts.some((part) => multipliesMatrices(caps, part));
 }
 
-/** Whether a part of a weight has a kernel with matrices: in f32 it would lose bits. */
+/** Whether products with a part of a weight may take matrices. Weights in f32 do not: as halves they would lose bits. */
 export function multipliesMatrices(caps: Caps, { dtype }: StoredAs): boolean {
   return dtype !== 'f32' && hasMatrices(caps);
 }
 
-/** Makes what these products take beside their tensors. */
+/** The scratch tensors of these products: x as halves, and the scale of each row. */
 export function reserveHalves(device: Pick<Device, 'scratch'>): { readonly halves: Tensor; readonly scales: Tensor } {
-  return { halves: device.scratch('halves', 'f16', HELD), scales: device.scratch('scales of halves', 'f32', HELD / BLOCK) };
+  return { halves: device.scratch('halves', 'f16', MOST_HALVES), scales: device.scratch('scales of halves', 'f32', MOST_HALVES / BLOCK) };
 }
 
 export interface HalfRowsArgs {
@@ -109,7 +112,7 @@ export interface HalfRowsArgs {
   readonly rows: number;
 }
 
-/** halves, scales = rows of x from `firstRow` on, in half precision, each times a power of two. */
+/** halves[i] = x[firstRow + i] times a power of two, in half precision; scales[i] = its inverse. */
 export function halfRows(rec: Recorder, { x, halves, scales, firstRow, rows }: HalfRowsArgs): void {
   const columns = x.shape.at(-1) ?? 0;
   const { wg, variant } = reduceVariant(rec.caps, columns);
@@ -120,11 +123,11 @@ export function halfRows(rec: Recorder, { x, halves, scales, firstRow, rows }: H
 type Bindings = Omit<BindingsOf<typeof LINEAR_MATRIX.spec>, 'halves' | 'scales'> & { readonly x: Tensor };
 type Params = Omit<ParamsOf<typeof LINEAR_MATRIX.spec>, 'first_row' | 'row_quads'>;
 
-/** Multiplies rows `from` to m - 1 by a part of a weight, a piece of x after the other where it is large. */
+/** Multiplies rows `from` to m - 1 by a part of a weight, in several dispatches where they are more than MOST_HALVES. */
 export function multiplyMatrices(
   rec: Recorder,
   stored: StoredAs,
-  overrides: Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>,
+  overrides: Readonly<Record<keyof typeof LINEAR_MATRIX.spec.overrides, number>>,
   { x, ...bindings }: Bindings,
   params: Params,
   from: number,
@@ -138,13 +141,14 @@ export function multiplyMatrices(
   const { consts, ...rest } = weightVariant(stored, BLOCK / 4);
   const variant = { ...rest, consts: { SIZE, SIDE_M, SIDE_N, STEP, LANES, ...consts }, overrides, subgroups: true };
   const made = reserveHalves(device);
-  const held = Math.floor(HELD / columns);
+  const held = Math.floor(MOST_HALVES / columns);
+  // Whole tiles, unless not even one fits.
   const most = held - (held % tileRows) || held;
   for (let first = from; first < m; first += most) {
     const rows = Math.min(most, m - first);
     halfRows(rec, { x, ...made, firstRow: first, rows });
     const piece = { ...params, m: first + rows, first_row: first, row_quads: columns / 4 };
-    // Workgroups that follow one another share weights, of which there are more than of x.
+    // Rows in x of the grid: consecutive workgroups then share weights, of which there are more than of x.
     rec.dispatch(LINEAR_MATRIX, variant, { ...bindings, ...made }, piece, [ceilDiv(rows, tileRows), ceilDiv(n, tileColumns)]);
   }
 }

@@ -1,4 +1,4 @@
-/** Products of many rows of few inputs with the norm before and the gates behind them, in one dispatch where the adapter has a kernel for that. */
+/** Products of many rows of few inputs, fused with the norm before them and the gate after them, in one dispatch where the adapter has a kernel for that. */
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -34,15 +34,15 @@ export const LINEAR_NORMED = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_NORM: 'bool' },
 });
 
-/** Rows from which there are many: fewer have kernels of their own. */
+/** The fewest rows: fewer have kernels of their own (few-rows.ts). */
 const LEAST_ROWS = 3;
-/** Quads of a row that an invocation holds. Dawn writes zeros into each first, and a driver's compiler takes a time that grows with the square of them: 1.3 s for 144. */
+/** Quads of a row that an invocation holds. Dawn zeroes each of them first, and compiling that takes a driver quadratic time: 1.3 s for 144. */
 const HELD = 64;
-/** Inputs that a subgroup of 8 walks in whole turns. */
+/** Inputs come in multiples of this, which a subgroup of 8 walks in whole turns. */
 const TURN = 32;
-/** Workgroups that rows are spread over at least: each holds its rows anew, so the fewer the better, and a software adapter has a few cores. */
+/** Workgroups that a product has at least, for the few cores of a software adapter. More would only norm the rows more often. */
 const LEAST_WORKGROUPS = 8;
-/** Columns that a workgroup makes at a time. */
+/** Columns of a tile. */
 const TILE_COLUMNS = 64;
 
 export interface ManyRowsArgs {
@@ -53,8 +53,8 @@ export interface ManyRowsArgs {
   readonly eps: number;
   readonly weight: LinearWeight;
   readonly bias?: Tensor | undefined;
-  /** The product is of gates and ups. */
-  readonly activation?: Activation;
+  /** Present where the product is of gates and ups. */
+  readonly activation?: Activation | undefined;
   readonly out: Tensor;
   readonly rows: number;
 }
@@ -75,7 +75,7 @@ export function takesMany(caps: Caps, { x, weight, rows }: Pick<ManyRowsArgs, 'x
 /** What normedLinear or, with an activation, gatedLinear does, with the bits of one after the other. */
 export function linearNormed(rec: Recorder, { x, norm, eps, weight, bias, activation, out, rows }: ManyRowsArgs): void {
   const columns = x.shape.at(-1) ?? 0;
-  // Only gates read it. A product without takes the usual one, so that both are one pipeline.
+  // Without gates nothing reads ACTIVATION: with the usual one there, both cases share a pipeline.
   const overrides = { ACTIVATION: ACTIVATIONS[activation ?? 'silu'], HAS_BIAS: bias ? 1 : 0, HAS_NORM: norm ? 1 : 0 };
   for (const part of weight.parts) {
     const { first, count, padded } = part;
@@ -97,7 +97,7 @@ export function linearNormed(rec: Recorder, { x, norm, eps, weight, bias, activa
   }
 }
 
-/** The variant, grid and tiles of 64 columns a workgroup of a kernel that holds so many rows. */
+/** The variant and the grid of a kernel that holds its rows, and how many tiles of TILE_COLUMNS each workgroup walks. */
 export function manyRows(caps: Caps, part: LinearPart, rows: number) {
   const lanes = caps.subgroupMinSize;
   const blocks = rowBlocks(part.dtype, rows, lanes);

@@ -14,7 +14,7 @@ import { ceilDiv } from '../util/math.ts';
 import { createRng } from '../util/rng.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
-import { CPU_TILE, fewRowsFragments, foldConst, foldFragment, forGPU, rowsShape, splitShape, takesRows } from './few-rows.ts';
+import { CPU_TILE, fewRowsFragments, foldConst, foldFragment, forGPU, simdRows, splitRows, takesRows, tileOn } from './few-rows.ts';
 import { multipliesMatrices, multiplyMatrices } from './linear-matrix.ts';
 import type { MatrixTile } from './linear-matrix.ts';
 import { productRows, productShapes } from './product-shapes.ts';
@@ -28,6 +28,7 @@ import type { LinearWeight, StoredAs } from './weight.ts';
 const SPEC = {
   bindings: { x: 'read', weight: 'read', bias: 'read', residual: 'read', out: 'write' },
   params: { m: 'u32', n: 'u32', n_weight: 'u32', k4: 'u32', out_stride: 'u32', out_column: 'u32', bias_column: 'u32' },
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 } as const;
 
 export const LINEAR_TILE = defineKernel({
@@ -35,7 +36,7 @@ export const LINEAR_TILE = defineKernel({
   file: 'linear/linear_tile.wgsl',
   fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['TILE_M', 'TILE_N'],
-  overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+  overrides: { WG: 'u32', ...SPEC.overrides },
 });
 
 export const LINEAR_SPLIT = defineKernel({
@@ -43,7 +44,6 @@ export const LINEAR_SPLIT = defineKernel({
   file: 'linear/linear_split.wgsl',
   fragments: (v) => [...fewRowsFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
 export const LINEAR_BROADCAST = defineKernel({
@@ -51,7 +51,6 @@ export const LINEAR_BROADCAST = defineKernel({
   file: 'linear/linear_broadcast.wgsl',
   fragments: (v) => [...weightFragments(v, 4), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
 export const LINEAR_TEXELS = defineKernel({
@@ -60,7 +59,6 @@ export const LINEAR_TEXELS = defineKernel({
   file: 'linear/linear_texels.wgsl',
   fragments: (v) => [...weightFragments(v, 4), foldFragment(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
 export const LINEAR_ROWS = defineKernel({
@@ -68,7 +66,6 @@ export const LINEAR_ROWS = defineKernel({
   file: 'linear/linear_rows.wgsl',
   fragments: (v) => [...fewRowsFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROWS'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
 export const LINEAR_QUAD = defineKernel({
@@ -76,7 +73,6 @@ export const LINEAR_QUAD = defineKernel({
   file: 'linear/linear_quad.wgsl',
   fragments: (v) => [...quadFragments(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['ROWS'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
 export const LINEAR_BLOCK = defineKernel({
@@ -84,7 +80,6 @@ export const LINEAR_BLOCK = defineKernel({
   file: 'linear/linear_block.wgsl',
   fragments: (v) => [...weightFragments(v), 'lib/chunks.wgsl', 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['TILE_M', 'TILE_N', 'SIDE'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
 /** The fragments of LINEAR_QUAD's sums. */
@@ -93,30 +88,28 @@ function quadFragments(v: Variant): readonly string[] {
   return isFloat ? [floatFragment(v, 4), 'lib/quad_floats.wgsl'] : [...weightFragments(v), 'lib/quad_blocks.wgsl'];
 }
 
-/** Rows that take so long that a few repetitions are measured. */
+/** Rows from which a product takes so long that a few repetitions measure it. */
 const LONG_ROWS = 128;
-/** Of a GPU whose own kernels failed. */
-const GPU_TILE = { wg: 64, tileN: 2 } as const;
-/** Columns from which a row of blocks takes 12 an invocation instead of 8. */
+/** Columns from which one row of a matrix in blocks takes 12 columns an invocation instead of 8. */
 export const WIDE = 3072;
-/** Columns of a workgroup of LINEAR_QUAD, and of one that has 16 rows of floats. */
+/** Columns of a workgroup of LINEAR_QUAD: `many` with 16 rows of float weights, else `few`. */
 const QUAD_COLUMNS = { few: 16, many: 32 } as const;
-/** The fewest of many rows that take kernels of their own, on any adapter: those between one number and the next take the same. */
+/** The lower ends of the ranges of many rows, from the highest on: within a range all rows take the same kernels, on any adapter. */
 export const MANY_ROWS = [129, 65] as const;
-/** Blocks of rows a workgroup of LINEAR_TEXELS takes: with three and blocks of weights registers spill. */
+/** Blocks of rows in a workgroup of LINEAR_TEXELS, by the kind of weights: with three and weights in blocks registers spill. */
 const TEXEL_BLOCKS = { floats: 3, blocks: 2 } as const;
-/** Of x that it has at once, where that holds TEXEL_STEP rows: 1 MiB. */
+/** Texels of x that LINEAR_TEXELS reads in one dispatch (1 MiB), or TEXEL_STEP rows where those are more. */
 const TEXELS = 2 ** 16;
 
-/** Blocks of rows a workgroup of LINEAR_BROADCAST takes: two, where the last one does not stay half empty for it. */
+/** Blocks of rows in a workgroup of LINEAR_BROADCAST: two where that leaves the last workgroup full, or there are so many that it does not matter. */
 export function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
   const blocks = ceilDiv(rows, lanes);
   return !isBlockType(dtype) && (blocks % 2 === 0 || blocks > 8) ? 2 : 1;
 }
 
 /**
- * Columns of an invocation that has one row: more share what is loaded of it. Twelve are for few planes of bits (others spill registers) and for matrices so
- * wide that every core still gets some.
+ * Columns of an invocation that has one row: the more there are, the more of them share a load of x. Twelve are for matrices so wide that every core still gets
+ * some, and for types with few planes of bits, as others spill registers.
  */
 function rowColumns({ dtype, place }: StoredAs, columns: number): 8 | 12 {
   if (!isBlockType(dtype) || place === 'texture' || columns < WIDE) return 8;
@@ -139,11 +132,11 @@ export interface LinearArgs {
   readonly rows?: number;
   /** First column of `out` that is written (and of `residual` that is read); default 0. */
   readonly outColumn?: number;
-  /** The first of the rows that are of prompts, which take matrices where the adapter has them (linear-matrix.ts); default none. */
+  /** The first row of prompts: from there on rows take subgroup matrices where the adapter has them (linear-matrix.ts); default none. */
   readonly promptFrom?: number | undefined;
-  /** How matrices are dealt out; default as their number has it. */
+  /** The tile of subgroup matrices, for tests and the self-test; default: matrixTile. */
   readonly tile?: MatrixTile | undefined;
-  /** Whether several rows go through a texture where that is faster, whatever the weights are: for models that spend their time here. */
+  /** Whether several rows of float weights, too, read x from a texture: faster on lavapipe, but one more pipeline to compile at every start. */
   readonly texels?: boolean;
 }
 
@@ -169,7 +162,7 @@ export function linear(
   }
 }
 
-type Overrides = Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>;
+type Overrides = Readonly<Record<keyof typeof SPEC.overrides, number>>;
 type Bindings = BindingsOf<typeof LINEAR_TILE.spec>;
 type Params = ParamsOf<typeof LINEAR_TILE.spec>;
 
@@ -188,9 +181,8 @@ function multiply(rec: Recorder, stored: StoredAs, overrides: Overrides, binding
     const columns = rows === 16 && !isBlockType(stored.dtype) ? QUAD_COLUMNS.many : QUAD_COLUMNS.few;
     rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [ceilDiv(n, columns), ceilDiv(m, rows)]);
   } else if (takesRows(caps, m, k4)) {
-    const few = rowsShape(caps, stored, m, k4, m === 1 ? rowColumns(stored, n) : CPU_TILE.tileN);
+    const few = simdRows(caps, stored, m, k4, m === 1 ? rowColumns(stored, n) : CPU_TILE.tileN);
     rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
-    // Floats gain too little, unasked, for a pipeline more at each start.
   } else if (m > 1 && (texels || isBlockType(stored.dtype)) && takesTexels(caps, k4)) {
     multiplyTexels(rec, stored, overrides, bindings, params);
   } else if (hasShuffles(caps) && m > 1 && !avoids(caps, 'linear_broadcast')) {
@@ -201,7 +193,7 @@ function multiply(rec: Recorder, stored: StoredAs, overrides: Overrides, binding
       ceilDiv(m, lanes * blocks),
     ]);
   } else if (!forGPU(caps)) {
-    const { wg, tileN } = caps.family === 'cpu' ? CPU_TILE : GPU_TILE;
+    const { wg, tileN } = tileOn(caps);
     const tileM = m === 1 ? 1 : CPU_TILE.tileM;
     const chosen = variant({ TILE_M: tileM, TILE_N: tileN });
     rec.dispatch(LINEAR_TILE, { ...chosen, overrides: { ...overrides, WG: wg } }, bindings, params, [
@@ -213,15 +205,15 @@ function multiply(rec: Recorder, stored: StoredAs, overrides: Overrides, binding
   }
 }
 
-/** Makes what products of many rows take beside their tensors: for those of longer rows it grows. */
+/** Makes the texture that products of many rows copy x to; it grows where rows are longer. */
 export function reserveFactors(device: Device): void {
   if (takesTexels(device.caps, 1)) reserveTexels(device, FACTORS, 4 * TEXELS, 'f32');
 }
 
-/** Of the texture. */
+/** Label of that texture. */
 const FACTORS = 'factors in texels';
 
-/** By LINEAR_TEXELS, a piece of x after the other where it is large. */
+/** LINEAR_TEXELS, in several dispatches where x is larger than the texture. */
 function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
   const { m, n, k4, out_stride, out_column } = params;
   const lanes = rec.caps.subgroupMinSize;
@@ -238,41 +230,41 @@ function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, b
   }
 }
 
-/** The class of a product that shares a choice among productShapes. */
+/** The key under which the choice among productShapes is kept; products with equal keys share it. */
 export function productKey(dtype: WeightType, rows: number, k: number, n: number): string {
   return `product ${dtype}, ${productRows(rows)} x ${k} x ${n}`;
 }
 
-/** As was measured to be best for products of this class, or else the first way for so many rows. */
+/** With the shape that was measured to be the fastest for products of this key, else with the default. */
 function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
   const { m, n, k4 } = params;
   const shapes = productShapes(m, k4);
-  const rows = productRows(m);
   const key = productKey(stored.dtype, m, 4 * k4, n);
-  const named = (name: string | undefined): ProductShape => shapes.find((shape) => shape.name === name) ?? shapes[0];
+  const dispatch = (on: Recorder, name: string | undefined, given: Bindings, sizes: Params): void =>
+    dispatchShape(on, shapes.find((shape) => shape.name === name) ?? shapes[0], stored, overrides, given, sizes);
   if (rec.mode === 'dry') {
+    const rows = productRows(m);
     const make = (device: TrialDevice, weights: readonly Tensor[]): Trial<Recorder> => {
-      const noise = (columns: number): Tensor => {
-        const rng = createRng(columns);
-        return device.upload(
-          'trial',
-          'f32',
-          [rows, columns],
-          Float32Array.from({ length: rows * columns }, () => rng.uniform() - 0.5),
-        );
-      };
-      const x = noise(4 * k4);
-      const residual = overrides.HAS_RESIDUAL ? noise(params.out_stride) : x;
-      const out = device.tensor('trial out', 'f32', [rows, params.out_stride]);
-      const given = { ...bindings, x, residual, out };
+      const { out, ...read } = trialTensors(device, rows, 4 * k4, params.out_stride, overrides.HAS_RESIDUAL === 1);
       const record = (trial: Recorder, name: string, turn: number): void =>
-        dispatchShape(trial, named(name), stored, overrides, { ...given, weight: weights[turn % weights.length]! }, { ...params, m: rows });
-      return { record, out, tensors: [...new Set([x, residual, out])] };
+        dispatch(trial, name, { ...bindings, ...read, out, weight: weights[turn % weights.length]! }, { ...params, m: rows });
+      return { record, out, tensors: [...new Set([read.x, read.residual, out])] };
     };
     const repeats = rows >= LONG_ROWS ? 4 : 16;
     rec.device.tuning?.offer({ key, candidates: shapes.map(({ name }) => name), weight: bindings.weight, make, repeats });
   }
-  dispatchShape(rec, named(rec.caps.tuned.get(key)), stored, overrides, bindings, params);
+  dispatch(rec, rec.caps.tuned.get(key), bindings, params);
+}
+
+/** x and residual of noise, and room for what comes out. Without a residual x takes its place in the bindings. */
+function trialTensors(device: TrialDevice, rows: number, k: number, outStride: number, hasResidual: boolean) {
+  const noise = (columns: number): Tensor => {
+    const rng = createRng(columns);
+    const values = Float32Array.from({ length: rows * columns }, () => rng.uniform() - 0.5);
+    return device.upload('trial', 'f32', [rows, columns], values);
+  };
+  const x = noise(k);
+  return { x, residual: hasResidual ? noise(outStride) : x, out: device.tensor('trial out', 'f32', [rows, outStride]) };
 }
 
 function dispatchShape(
@@ -285,13 +277,13 @@ function dispatchShape(
 ): void {
   const { m, n, k4 } = params;
   if (shape.kind === 'split') {
-    const few = splitShape(shape, stored, m, k4);
+    const few = splitRows(shape, stored, m, k4);
     rec.dispatch(LINEAR_SPLIT, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
   } else {
     const { tileM: TILE_M, tileN: TILE_N, side: SIDE } = shape;
     const { consts, ...rest } = weightVariant(stored);
     const variant = { ...rest, consts: { TILE_M, TILE_N, SIDE, ...consts }, overrides };
-    // Workgroups that follow one another share weights, of which there are more than of x.
+    // Rows in x of the grid: consecutive workgroups then share weights, of which there are more than of x.
     rec.dispatch(LINEAR_BLOCK, variant, bindings, params, [ceilDiv(m, TILE_M * SIDE), ceilDiv(n, TILE_N * SIDE)]);
   }
 }

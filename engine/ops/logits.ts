@@ -90,7 +90,7 @@ export const COUNT_TOKENS = defineKernel({
 });
 
 /** Top bit of a count: the token is in the prompt. */
-export const IN_PROMPT = 0x80000000;
+const IN_PROMPT = 0x80000000;
 
 /** Counts the tokens just sampled for their slots [B] u32; NO_SLOT rows are left out. */
 export function countTokens(

@@ -52,7 +52,7 @@ function toTexture(device: Device, tensor: Tensor, shape: readonly number[]): Te
   return texels;
 }
 
-/** The same matrix with zeros, or in blocks of them, to be filled on the device (WeightFill). `place`: where; default: as placeOf says. */
+/** A matrix [outFeatures, inFeatures] of zeros, in floats or in blocks, that WeightFill fills on the device. `place` defaults to placeOf's choice. */
 export function emptyLinear(
   device: Device,
   label: string,

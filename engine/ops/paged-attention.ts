@@ -19,16 +19,16 @@ export const ATTENTION_SPLIT = 256;
 const MAX_QUERIES = 8;
 const MAX_VECTORS = 16;
 
-/** What a kernel may have of workgroup memory on every adapter. */
+/** The workgroup memory that every adapter has. */
 const WORKGROUP_BYTES = 16384;
-/** Loads that one invocation of the kernel of GPUs has under way; lavapipe's subgroups are of 8, and loads written out are what it takes seconds to compile. */
+/** Loads that an invocation of PAGED_ATTENTION_WIDE has under way. Unrolled, they take lavapipe seconds to compile; it is known by its subgroups of 8. */
 const LOADS = { usual: 16, lavapipe: 1 };
-/** Vectors of a head that the kernel of GPUs takes: two groups of its invocations share a part. */
+/** The most vectors of a head that PAGED_ATTENTION_WIDE takes: at least two groups of its invocations then share the sums of values. */
 const MAX_WIDE_D4 = ATTENTION_SPLIT / 2;
 
 const BINDINGS = { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' } as const;
 
-/** Before the number that keeps loops loops, and behind it. */
+/** The params before and after `lanes` or `rounds`: the length of a loop, which is a param so that no compiler unrolls it. */
 const FIRST_PARAMS = {
   first_tile: 'u32',
   heads: 'u32',
@@ -60,7 +60,7 @@ export const PAGED_ATTENTION = defineKernel({
   overrides: { HAS_CAP: 'bool', HAS_SINK: 'bool' },
 });
 
-/** Of GPUs: an invocation for each position of a part. */
+/** For GPUs: one invocation for each position of a part. */
 export const PAGED_ATTENTION_WIDE = defineKernel({
   file: 'attention/paged_attention_wide.wgsl',
   fragments: (v) => [...SCALES, kvFragment(v), 'lib/attention_part.wgsl'],
@@ -84,7 +84,7 @@ export function attentionTileRows(caps: Caps, heads: number, kvHeads: number, he
   return Math.max(1, Math.floor(mostQueries(caps, headDim / 4) / (heads / kvHeads)));
 }
 
-/** Whether attention takes an invocation for each position. It is the same for all that a device computes: the order of sums is another. */
+/** Whether attention takes PAGED_ATTENTION_WIDE. It depends on nothing that differs between steps, because the two kernels add in different orders. */
 function isWide(caps: Caps, d4: number): boolean {
   return caps.family !== 'cpu' && caps.maxInvocations >= ATTENTION_SPLIT && d4 <= MAX_WIDE_D4 && !avoids(caps, 'paged_attention_wide');
 }
@@ -97,12 +97,12 @@ function mostQueries(caps: Caps, d4: number): number {
   return queries;
 }
 
-/** Workgroup memory of paged_attention_wide.wgsl: queries, a number of each for every position, and what else those have; sums over walks and factors. */
+/** Bytes of workgroup memory that paged_attention_wide.wgsl takes: the queries, what every position has of them, and their sums and factors. */
 function wideBytes(queries: number, d4: number): number {
   return queries * 16 * (d4 + 1) + ATTENTION_SPLIT * (16 * ceilDiv(queries, 4) + 8) + queries * (4 * 16 + 12);
 }
 
-/** Workgroups that the heads of a group are dealt out to, all alike: as few as hold their vectors. */
+/** Workgroups that share the heads of a group equally: as few as can hold their vectors. */
 function headShares(caps: Caps, group: number, d4: number): number {
   const most = isWide(caps, d4) ? mostQueries(caps, d4) : MAX_VECTORS / ceilDiv(d4, lanesOf(caps).lanes);
   let shares = 1;

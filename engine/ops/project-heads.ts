@@ -7,7 +7,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { fewRowsFragments, isSplit } from './few-rows.ts';
 import type { FewRows } from './few-rows.ts';
-import { HELD, canHold, fusedParts, groupsFragments, hasNormApart, normVariant } from './fused-linear.ts';
+import { HELD, canHold, fusedParts, groupsFragments, normVariant } from './fused-linear.ts';
 import type { NormedRows } from './fused-linear.ts';
 import { kvFragment, pagesVariant, storeFragment } from './kv.ts';
 import type { RopeKVStoreArgs } from './kv.ts';
@@ -67,7 +67,7 @@ export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv' | 'rows'>,
   readonly bias: Tensor | undefined;
   /** [2, D], or [D] with `queriesOnly`: norms of each head of queries and of keys. */
   readonly headNorm: Tensor | undefined;
-  /** Of a GPU's workgroups where heads have no norms; default: as fewRows chooses. */
+  /** The shape of a GPU's workgroups where heads have no norms, for the self-test; default: as fewRows chooses. */
   readonly shape?: SplitShape | undefined;
 }
 
@@ -104,10 +104,11 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
     projectMany(rec, args, places, pages);
     return true;
   }
-  // A workgroup of a GPU makes a part of a head, or all of it where a norm needs that.
-  const way = headNorm && caps.family !== 'cpu' ? { shape: wholeHeadShape(rows, headDim), held: headDim } : { shape: args.shape };
-  const fused = fits && wholeHeads && asHeads && !avoids(caps, 'project_heads') ? fusedParts(caps, input, weight, rows, way) : undefined;
-  if (!fused || hasNormApart(input, fused, rows)) return false;
+  // On a GPU a workgroup computes a part of a head, or all of it where a norm needs that.
+  const options = headNorm && caps.family !== 'cpu' ? { shape: wholeHeadShape(rows, headDim), held: headDim } : { shape: args.shape };
+  const fused =
+    fits && wholeHeads && asHeads && !avoids(caps, 'project_heads') ? fusedParts(caps, input, weight, rows, options) : undefined;
+  if (!fused) return false;
   const overrides = { HAS_NORM: norm ? 1 : 0, HAS_BIAS: bias ? 1 : 0, HAS_HEAD_NORM: headNorm ? 1 : 0 };
   for (const { part, few } of fused) {
     const all = part.count / headDim;

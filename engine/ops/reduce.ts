@@ -16,7 +16,7 @@ export function reduceVariant(
   return { wg, variant: reduceWithin(caps, wg) };
 }
 
-/** The same for a workgroup of this size. */
+/** The variant of reduceVariant for a workgroup of `wg` invocations. */
 export function reduceWithin(caps: Caps, wg: number): SubgroupVariant & Pick<Variant, 'consts'> {
   const fixed = fixedSubgroups(caps);
   if (!fixed || wg % fixed.size !== 0 || avoids(caps, wg === fixed.size ? 'reduce_lanes' : 'reduce_subgroup')) return {};
@@ -29,7 +29,7 @@ export function reduceFragment(variant: Variant): string {
   return variant.consts?.['SUBGROUP'] === undefined ? 'lib/reduce_lanes.wgsl' : 'lib/reduce_subgroup.wgsl';
 }
 
-/** The same for sums of several rows at once, in the workgroup memory of lib/sums_split.wgsl. */
+/** reduceFragment for kernels that reduce several rows at once, in the workgroup memory of lib/sums_split.wgsl. */
 export function reduceRowsFragment(variant: Variant): string {
   return reduceFragment(variant).replace('reduce', 'reduce_rows');
 }

@@ -80,7 +80,7 @@ export function ropeFrequencies(config: RopeConfig): Float64Array {
   return frequencies;
 }
 
-/** Of the first `rotary` channels: [rotary/2]. */
+/** Frequencies of the pairs of the first `rotary` channels, scaled as the config says: [rotary/2]. */
 function rotatedFrequencies({ theta, scaling }: RopeConfig, rotary: number): Float64Array {
   const frequencies = Float64Array.from({ length: rotary / 2 }, (_, i) => theta ** (-2 * i / rotary)); // prettier-ignore
   if (!scaling) return frequencies;

@@ -16,7 +16,7 @@ export interface LinearWeight {
   readonly parts: readonly LinearPart[];
 }
 
-/** How a part of a weight is stored: what kernels that read it choose by. */
+/** How a part of a weight is stored: kernels choose their variant by it. */
 export interface StoredAs {
   readonly dtype: WeightType;
   readonly place: WordPlace;
@@ -31,14 +31,14 @@ export interface LinearPart extends StoredAs {
   readonly padded: number;
 }
 
-/** What of a variant the way decides in which a part is stored; floats have `quads` times four weights in what the kernel takes as a block. */
+/** The part of a kernel's variant that follows from how a weight is stored. */
 export interface WeightVariant {
   readonly storage: string;
   readonly consts: Readonly<Record<string, number>>;
   readonly texture?: string;
 }
 
-/** The same, of kernels that call their binding `weight`. */
+/** The variant of kernels whose binding is called `weight`. Floats have no blocks: what a kernel takes for one is `quads` times four of them. */
 export function weightVariant({ dtype, place }: StoredAs, quads = 1): WeightVariant {
   const inTexture = place === 'texture' && { texture: 'weight' };
   if (!isBlockType(dtype)) return { storage: dtype, consts: { BLOCK_QUADS: quads }, ...inTexture };

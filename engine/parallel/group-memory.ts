@@ -43,7 +43,7 @@ export const handOvers = ({ ppSize }: Topology, stage: number): number => 1 + pp
 export const counterCount = ({ ppSize }: Topology): number => 1 + 2 * ppSize;
 
 /** Steps under way at a time: two batches (one is submitted ahead), each cut for all stages. */
-export const stepPlaces = ({ ppSize }: Topology): number => 2 * ppSize;
+const stepPlaces = ({ ppSize }: Topology): number => 2 * ppSize;
 
 /** Exchanges use two sets of parts in turn. */
 const SETS = 2;

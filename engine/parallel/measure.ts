@@ -68,7 +68,7 @@ export async function measureSpeed(device: Device): Promise<AdapterSpeed> {
   };
 }
 
-/** Best seconds of one product of [rows, k] by [n, k] f16 weights, of a GPU in the way that is best for it; the values are zeros, which take as long as any. */
+/** The shortest time, in seconds, of a product of [rows, k] by f16 weights [n, k], on a GPU over all shapes it can take. The values are zeros, which take as long as any. */
 async function secondsOfLinear(device: Device, rows: number, n: number, k: number): Promise<number> {
   const x = device.tensor('measured x', 'f32', [rows, k]);
   const out = device.tensor('measured out', 'f32', [rows, n]);
@@ -83,15 +83,15 @@ async function secondsOfLinear(device: Device, rows: number, n: number, k: numbe
     return (performance.now() - started) / 1000 / times;
   };
   const key = productKey('f16', rows, k, n);
-  const ways = forGPU(device.caps) ? productShapes(rows, k / 4).map(({ name }) => name) : [''];
+  const shapes = forGPU(device.caps) ? productShapes(rows, k / 4).map(({ name }) => name) : [''];
   const before = device.tuned.get(key);
   let best = Infinity;
-  for (const way of ways) {
-    device.tuned.set(key, way);
+  for (const shape of shapes) {
+    device.tuned.set(key, shape);
     await device.warmUp((rec: Recorder) => linear(rec, { x, weight, out }));
-    // As many a submission as take some 50 ms, so that waiting for it does not show.
+    // A submission takes some 50 ms, so that waiting for it does not show.
     const times = Math.min(1000, Math.max(1, Math.round(0.05 / (await run(1)))));
-    for (const end = performance.now() + BUDGET_MS / ways.length; performance.now() < end;) best = Math.min(best, await run(times));
+    for (const end = performance.now() + BUDGET_MS / shapes.length; performance.now() < end;) best = Math.min(best, await run(times));
   }
   if (before === undefined) device.tuned.delete(key);
   else device.tuned.set(key, before);

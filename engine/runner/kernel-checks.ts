@@ -37,7 +37,7 @@ import { SPEECH_CHECKS } from './speech-checks.ts';
 import { REDUCED_COLUMNS, activationOf, checkedMatrix } from './workbench.ts';
 import type { CheckMaker } from './workbench.ts';
 
-/** Rows with which `linear` takes a variant. */
+/** The number of rows with which `linear` takes a variant with these constants; undefined where it takes it for none by default. */
 const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string, number>>) => number | undefined])[] = [
   [LINEAR_TILE, ({ TILE_M }) => (TILE_M === 1 ? 1 : 4)],
   [LINEAR_ROWS, ({ ROWS }) => ROWS!],
@@ -56,7 +56,7 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
   return ({ storage, texture, consts = {}, overrides = {} }, bench) => {
     const n = kernel === LINEAR_ROWS && consts['TILE_N']! > 8 ? WIDE : COLUMNS;
     const k = kernel === LINEAR_SPLIT ? splitInputs(consts) : 256 + (kernel === LINEAR_TILE && !isBlockType(storage as WeightType) ? 4 : 0);
-    // Another shape was chosen by measurement: its bits are those of the first one, which is tested.
+    // No case for a shape that the autotune chose: it compared its bits with the default's, which has a case.
     const m = rowsOf(consts);
     if (m === undefined) return undefined;
     if (kernel === LINEAR_SPLIT && !isFirstShape(consts, m, k)) return undefined;
@@ -85,7 +85,7 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
   };
 }
 
-/** Whether LINEAR_SPLIT takes a variant where nothing was measured. */
+/** Whether these are the constants of LINEAR_SPLIT's default shape for `m` rows. */
 function isFirstShape({ LANES, SLICES, TILE_N }: Readonly<Record<string, number>>, m: number, k: number): boolean {
   const [first] = productShapes(m, k / 4);
   return first.kind === 'split' && LANES === first.lanes && SLICES === first.slices && TILE_N === first.tileN;
@@ -150,7 +150,7 @@ const checkGate: CheckMaker = ({ overrides = {} }, bench) => {
 
 /** Positions of the sequence that attention is tried with: beyond one page and one part. */
 const POSITIONS = ATTENTION_SPLIT + 45;
-/** Of int8 pages, which round. */
+/** Tolerances by what pages store: int8 rounds the most. */
 const KV_TOLERANCE: Readonly<Record<KVType, number>> = { f32: 1e-8, f16: 1e-6, int8: 1e-3 };
 
 /** Rotation, the writing of pages and attention over them: as a tile of a prompt has them, or as decodes do, whose parts are put together in the kernel or behind it. */
@@ -215,7 +215,7 @@ const checkAttention: CheckMaker = ({ storage, consts = {}, overrides = {} }, be
   };
 };
 
-/** Of the last rows of a sequence with one head of keys, from its merged projection. */
+/** Attention in plain loops: the last `rows` rows of a sequence with one head of keys, from its merged projection `qkv`. */
 function plainAttention(
   qkv: Float32Array,
   positions: number,

@@ -216,7 +216,7 @@ function tooLarge(
   }); // prettier-ignore
 }
 
-/** Of the quantisations with which it fits. */
+/** The remedy of quantising, given the settings with which the model would fit and their bytes. */
 function fewerBits(smaller: readonly (readonly [string, number])[]): Remedy {
   const sizes = smaller.map(([value, bytes]) => `${value}: ${formatBytes(bytes)}`).join(', ');
   return { does: `store the weights in fewer bits (${sizes})`, settings: smaller.map(([value]) => ({ name: 'quantization', value })) };

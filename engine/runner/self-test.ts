@@ -38,7 +38,7 @@ export async function selfTest(device: Device): Promise<void> {
   if (faults.length > 0) throw new KernelFault(device.info.name, faults);
 }
 
-/** All that a case dispatches is tested with it. Its products are no work that is to be chosen for. */
+/** The labels of all pipelines that a case dispatches, which are tested with it. Its products are not offered to the autotune. */
 function dispatched(device: Device, { record }: KernelCheck): ReadonlySet<string> {
   const { tuning } = device;
   device.tuning = undefined;

@@ -1,12 +1,11 @@
 import { PENALTY_WORDS } from '../ops/logits.ts';
 import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
 import { SPAN_WORDS } from '../ops/states.ts';
+import { MAX_BIASES, MAX_STOP_TOKENS } from '../sampling.ts';
 import { ceilDiv } from '../util/math.ts';
 
-/** Entries of logit_bias the API allows one request. */
-export const MAX_BIAS = 1024;
-/** Entries of stop_token_ids the API allows one request, and the model's own ends of sequence. */
-const MAX_BANNED = 1024 + 32;
+/** Tokens that `minTokens` may ban: those of the request, and the model's own ends of sequence. */
+const MAX_BANNED = MAX_STOP_TOKENS + 32;
 /** Words of an entry of `biases`: row, token, bias (f32). */
 export const BIAS_WORDS = 3;
 /** Words of an item: first row, rows, row of the block table, position of the first row. */
@@ -184,7 +183,7 @@ function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, hasWindows
     table: (hasWindows ? 2 : 1) * maxRunning * (TABLE_HEAD + columns),
     masked: sampled,
     masks: sampled * ceilDiv(vocabulary, 32),
-    biases: sampled * (MAX_BIAS + MAX_BANNED) * BIAS_WORDS,
+    biases: sampled * (MAX_BIASES + MAX_BANNED) * BIAS_WORDS,
     penalties: sampled * PENALTY_WORDS,
     countedSlots: sampled,
     fresh: maxRunning * (FRESH_HEAD + context),

@@ -1,32 +1,29 @@
-/** What was measured on an adapter, kept for the next start. */
+/** The autotune's choices, kept for the next start. */
 import type { TunedKernel } from '../api.ts';
 import type { Device } from '../gpu/device.ts';
 import { Tuning } from '../gpu/tuning.ts';
 import type { TuningOptions } from '../gpu/tuning.ts';
-import { productShapes } from '../ops/product-shapes.ts';
+import { productCandidates } from '../ops/product-shapes.ts';
 import { fingerprint } from '../util/fingerprint.ts';
 
 /** In the platform's cache. */
 const FILE = 'kernels.json';
-/** Rows of which each has candidates of its own. */
-const CANDIDATE_ROWS = [1, 4, 8, 16, 32, 64, 128, 256];
-/** Quads of rows with few chunks of K, and with many. */
-const CANDIDATE_QUADS = [16, 1024];
 
+/** The chosen candidate by class of shapes, by adapter and kernels (keyOf). */
 type Kept = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** How a device's clock is read, and what is chosen already: by another device of its kind. */
+/** How to measure, and what another device of the same kind has chosen already. */
 export interface TuningStart extends Pick<TuningOptions, 'time' | 'now'> {
   readonly chosen?: Readonly<Record<string, string>>;
 }
 
-/** Gives a device something to measure with, and what was measured on the same adapter with the same kernels. */
+/** Has a device measure from here on, and gives it what was chosen at earlier starts on the same adapter with the same kernels. */
 export async function beginTuning(device: Device, { chosen, ...options }: TuningStart = {}): Promise<void> {
   const known = { ...(await readKept(device))[await keyOf(device)], ...chosen };
   device.tuning = new Tuning(device, { ...options, known });
 }
 
-/** Keeps what is new, and says what was chosen. */
+/** Ends the measuring: logs and keeps what is new, and returns every choice. */
 export async function endTuning(device: Device): Promise<readonly TunedKernel[]> {
   const { tuning, platform } = device;
   device.tuning = undefined;
@@ -55,7 +52,7 @@ async function keep(device: Device, choices: Readonly<Record<string, string>>): 
   }
 }
 
-/** A file that is not as it should be is as none. */
+/** What the cache has; nothing, with a line in the log, where its file is damaged. */
 async function readKept({ platform }: Device): Promise<Kept> {
   const text = await platform.kept?.read(FILE);
   if (text === undefined) return {};
@@ -75,10 +72,10 @@ function isKept(value: unknown): value is Kept {
   return Object.values(value).every((row) => isTable(row) && Object.values(row).every((chosen) => typeof chosen === 'string'));
 }
 
-/** The adapter, whose name Dawn ends with its driver's version, and the kernels: another text or another candidate, and what was measured says nothing. */
+/** What a measurement is valid for: the adapter, whose name ends with the driver's version under Dawn, every shader's text, and the candidates. */
 async function keyOf({ info, platform }: Device): Promise<string> {
   const { name, vendor, architecture } = info;
-  const candidates = CANDIDATE_ROWS.flatMap((rows) => CANDIDATE_QUADS.map((k4) => productShapes(rows, k4).map((shape) => shape.name)));
-  const text = JSON.stringify([[...(await platform.shaders())].toSorted(([a], [b]) => (a < b ? -1 : 1)), candidates]);
+  const shaders = [...(await platform.shaders())].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const text = JSON.stringify([shaders, productCandidates()]);
   return [vendor, architecture, name, fingerprint(text)].join(' | ');
 }

@@ -21,10 +21,10 @@ export interface WarmUp {
  * KernelFault where a kernel is at fault, and EngineError('invalid_model') when what comes out is not finite.
  */
 export async function warmUp(device: Device, { work, sizes = [], tryOut }: WarmUp): Promise<void> {
-  const others = await choosing(device, [...sizes]);
+  const others = await compileAll(device, [...sizes]);
   const ran = new Set<string>();
   const run = async (record: (rec: Recorder) => void, known?: Set<string>): Promise<void> => {
-    if (device.tuning) await choosing(device, [record]);
+    if (device.tuning) await compileAll(device, [record]);
     for (const variant of await device.warmUp(record, known)) ran.add(variant);
   };
   for await (const record of work) await run(record);
@@ -42,8 +42,8 @@ interface Recorded {
   readonly variants: ReadonlySet<string>;
 }
 
-/** Starts to compile what is recorded; where kernels are chosen by measurement, those that were chosen. */
-async function choosing(device: Device, records: readonly ((rec: Recorder) => void)[]): Promise<readonly Recorded[]> {
+/** Starts compiling all kernels of these recordings. With the autotune on it lets that choose first, and compiles the chosen kernels. */
+async function compileAll(device: Device, records: readonly ((rec: Recorder) => void)[]): Promise<readonly Recorded[]> {
   const compile = (): readonly Recorded[] => records.map((record) => ({ record, variants: device.compile(record) }));
   const first = compile();
   if (!device.tuning?.hasOffers) return first;

@@ -24,7 +24,7 @@ export class ComputingPrompts {
     }
   }
 
-  /** One more. */
+  /** Adds a sequence that computes its prompt. */
   add(sequence: Sequence): void {
     const tokens = sequence.tokens.slice(0, sequence.state?.wanted.at(-1) ?? sequence.tokens.length);
     const { node } = this.#tree.insert(tokens, placeholders(tokens), sequence.salt);

@@ -262,13 +262,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]), guesses);
   }
 
-  /** A request starts with its first step: that of one whose last token alone is not cached may be a decode. */
+  /** Sends the `start` event of the requests whose first step this is. That may be a decode, where all but the last token was cached. */
   #announce({ decodes, prefills }: Batch): void {
-    for (const items of [decodes, prefills]) this.#begin(items);
-  }
-
-  #begin(items: Batch['decodes']): void {
-    for (const { sequence } of items) {
+    for (const { sequence } of [...decodes, ...prefills]) {
       const job = this.#jobs.get(sequence);
       if (!job || job.started) continue;
       job.started = true;

@@ -123,10 +123,11 @@ async function prepareFolder(
     otherBytes: 0,
     trustRemoteCode: config.trustRemoteCode,
   };
+  const opened: OpenedChat = { source, folder, model, shape, config };
   const { tpSize, ppSize } = splitOf(config);
   if (tpSize * ppSize > 1) {
     expectCuts(definition, configJson, shape, config);
-    return { load: () => loadChat(platform, { source, folder, model, shape, config }, () => loadSplitModel(device, model, shape, config)) };
+    return { load: () => loadChat(platform, opened, () => loadSplitModel(device, opened)) };
   }
   const limits = limitsOn(device, shape, config, model.context);
   const rows = limits.maxRunning + limits.prefillChunk;
@@ -153,9 +154,8 @@ async function prepareFolder(
       prefillChunk: limits.prefillChunk,
     },
   };
-  const load = (memory: ModelMemory | undefined): Promise<LoadedModel> =>
-    loadModel(device, folder, definition, model, shape, limits, memory!.pages!);
-  return { demand, load: (memory) => loadChat(platform, { source, folder, model, shape, config }, () => load(memory)) };
+  const load = (memory: ModelMemory | undefined): Promise<LoadedModel> => loadModel(device, opened, definition, limits, memory!.pages!);
+  return { demand, load: (memory) => loadChat(platform, opened, () => load(memory)) };
 }
 
 /** Whether the model can be split as the settings say: before any of the adapters, of which there may be dozens, is opened. */
@@ -276,10 +276,8 @@ function hasWindows(shape: KVShape): boolean {
 /** On one device. */
 async function loadModel(
   device: Device,
-  folder: ModelFolder,
+  { folder, model, shape }: OpenedChat,
   definition: DecoderDefinition,
-  model: ChatModel,
-  shape: DecoderShape,
   largest: BatchLimits,
   memory: MemoryUse,
 ): Promise<LoadedModel> {
@@ -325,7 +323,7 @@ async function loadModel(
 }
 
 /** Over several devices (engine/parallel). */
-async function loadSplitModel(device: Device, model: ChatModel, shape: DecoderShape, config: EngineConfig): Promise<LoadedModel> {
+async function loadSplitModel(device: Device, { model, shape, config }: OpenedChat): Promise<LoadedModel> {
   const limits = (bounds: Bounds): BatchLimits => batchLimits(bounds, config, model.context);
   // Most never need it, and a page would carry it.
   const { loadSplit } = await import('../parallel/load-split.ts');

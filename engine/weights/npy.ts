@@ -34,7 +34,7 @@ export async function readNpz(path: string, source: ByteSource): Promise<Readonl
 const MAGIC = '\x93NUMPY';
 
 /** An array of an .npy file's bytes. `path` is what messages call it. */
-export function parseNpy(path: string, bytes: Uint8Array): ComputedTensor {
+function parseNpy(path: string, bytes: Uint8Array): ComputedTensor {
   const refuse = (why: string): never => {
     throw new EngineError('invalid_model', `${path} ${why}`);
   };

@@ -1,6 +1,7 @@
 /** How matrices are stored on a device: numbers one by one, or blocks of a few bits. */
 import type { WeightStorage } from '../config.ts';
 import { product } from '../util/math.ts';
+import type { Range } from '../util/math.ts';
 import { BLOCK, rowWords } from './block-format.ts';
 import { BLOCK_FORMATS } from './block-types.ts';
 import type { BlockType } from './block-types.ts';
@@ -22,7 +23,7 @@ export function isBlockType(type: WeightType): type is BlockType {
 
 /** What is wanted of a matrix; `columns` are the values of a row that are kept, default all. */
 export interface MatrixRequest {
-  readonly columns?: { readonly from: number; readonly to: number } | undefined;
+  readonly columns?: Range | undefined;
   /** It is looked up as well as multiplied, so that it has 8 bits at least. */
   readonly isTable?: boolean;
   /** Where what reads it wants it; default: where most kernels do. */
@@ -71,7 +72,7 @@ export interface WeightRules {
   readonly storage?: StorageRule;
 }
 
-/** The same of all tensors that a model takes. */
+/** About the bytes on a device of all tensors that a model takes of a checkpoint, stored as `asked` unless its rules say otherwise. */
 export function checkpointBytes(
   checkpoint: Checkpoint,
   asked: WeightStorage,
@@ -81,18 +82,14 @@ export function checkpointBytes(
   return names.reduce((sum, name) => sum + tensorBytes(name, checkpoint.tensor(name)!, storage(name, asked)), 0);
 }
 
-/** What they would take quantised, by the value of the setting. */
-function quantisedBytes(checkpoint: Checkpoint, storage: WeightStorage, rules?: WeightRules): Readonly<Record<string, number>> {
-  return Object.fromEntries(
-    (['q8_0', 'q4_0'] as const).map((quantization) => [quantization, checkpointBytes(checkpoint, { ...storage, quantization }, rules)]),
-  );
-}
-
-/** Both, of the weights of a folder that is about to be loaded. */
+/** checkpointBytes of weights that are about to be loaded, as they are stored and, by the value of the setting, as they could be quantised. */
 export function weightDemand(
   checkpoint: Checkpoint,
   storage: WeightStorage,
   rules?: WeightRules,
 ): { readonly weights: number; readonly quantised: Readonly<Record<string, number>> } {
-  return { weights: checkpointBytes(checkpoint, storage, rules), quantised: quantisedBytes(checkpoint, storage, rules) };
+  const quantised = (['q8_0', 'q4_0'] as const).map(
+    (quantization) => [quantization, checkpointBytes(checkpoint, { ...storage, quantization }, rules)] as const,
+  );
+  return { weights: checkpointBytes(checkpoint, storage, rules), quantised: Object.fromEntries(quantised) };
 }

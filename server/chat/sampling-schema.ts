@@ -1,7 +1,7 @@
 /** The fields that chat and text completions share: how tokens are chosen, where the answer ends, and how it is sent. */
 import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
-import { SAMPLING, SAMPLING_NAMES, samplingField, samplingFromWire } from '../../engine/sampling.ts';
+import { MAX_BIASES, MAX_STOP_TOKENS, SAMPLING, SAMPLING_NAMES, samplingField, samplingFromWire } from '../../engine/sampling.ts';
 import type { WireSampling } from '../../engine/sampling.ts';
 import { invalidValue } from '../http/errors.ts';
 import { entries } from '../body/bounded.ts';
@@ -13,7 +13,6 @@ const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
 /** Characters: what may be the beginning of a longer one is compared again with every token. */
 const MAX_STOP = 1024;
-const MAX_BIASES = 1024;
 
 /** An integer in this range. Here and elsewhere, meta() says in /openapi.json what a refinement checks. */
 export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
@@ -42,7 +41,7 @@ export const samplingFields = {
     `has at most ${MAX_BIASES} entries`,
   ).optional(),
   stop: z.union([stopString, z.array(stopString).max(MAX_STOPS, `has at most ${MAX_STOPS} strings`)]).optional(),
-  stop_token_ids: z.array(int(0)).max(1024).optional(),
+  stop_token_ids: z.array(int(0)).max(MAX_STOP_TOKENS).optional(),
   ignore_eos: bool.optional(),
   min_tokens: int(0).optional(),
   skip_special_tokens: bool.optional(),

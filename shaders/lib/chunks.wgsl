@@ -1,5 +1,5 @@
-// Quads of K that kernels for GPUs sum in order before they add the sum to those before it, all of them alike (engine/ops/product-shapes.ts): whole blocks of
-// weights, and 32 chunks at most, so that as many slices of a workgroup have one each.
+// Quads of K in a chunk. Kernels for GPUs sum each chunk in order, and then add the chunks in order, so that all of them give the same bits
+// (engine/ops/product-shapes.ts). A chunk is whole blocks of weights. There are at most 32, so that each can have a slice of a workgroup.
 fn chunk_quads() -> u32 {
   return max(LEAST_QUADS, 8u * ((params.k4 + 255u) / 256u));
 }

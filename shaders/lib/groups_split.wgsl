@@ -1,4 +1,4 @@
-// groups_rows.wgsl from sums_split.wgsl: invocations share what they made through workgroup memory, and groups are as wide as LANES, which is a multiple of 4.
+// groups_rows.wgsl with the sums of sums_split.wgsl. Invocations share their results through workgroup memory. A group has LANES columns, a multiple of 4.
 const TILE_GROUPS = TILE_N;
 const GROUP_COLUMNS = LANES;
 

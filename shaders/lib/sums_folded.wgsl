@@ -31,7 +31,7 @@ fn add_block(sums: ptr<function, sums_t>) {
 }
 
 fn sum_products(of_columns: array<u32, TILE_N / 4u>, first_row: u32, lane: u32) -> array<array<f32, TILE_N>, ROWS> {
-  // A value that is indexed by a variable has to be in one.
+  // In a var, because not every WGSL compiler indexes a parameter by a variable.
   var sums = sums_t();
   sums.columns = of_columns;
   for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {

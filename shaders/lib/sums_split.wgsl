@@ -1,20 +1,20 @@
 // The sums over k of x[first_row + i, k] * W[n, k] of ROWS rows and COLUMNS columns on a GPU: SLICES groups of LANES invocations share the columns and take turns
 // with the chunks of K (chunks.wgsl).
 //
-// A few rows read every weight once and do little with it, so what counts is how many loads are under way: one group that walks all of K leaves most of a
-// card idle where N is small. Each chunk is summed in order, and the sums of chunks are added in order, as
-// linear_block.wgsl adds them: the bits do not depend on the number of rows. The kernel's x_quad(i, row, k) gives quad k of row i of these.
+// A few rows read every weight once and do little with it, so what counts is how many loads are under way. Where N is small, one group that walks all of K would
+// leave most of a card idle. Each chunk is summed in order, and the sums of chunks are added in order, as linear_block.wgsl does: the bits do not depend on the number
+// of rows. The kernel's x_quad(i, row, k) gives quad k of row i.
 const COLUMNS = LANES * TILE_N;
 const OUTPUTS = ROWS * COLUMNS;
 const WG = LANES * SLICES;
-// Outputs that an invocation adds up.
+// Outputs whose slices an invocation adds up.
 const OWN = (OUTPUTS + WG - 1u) / WG;
 
 var<workgroup> sums: array<f32, SLICES * OUTPUTS>;
 
-// An invocation's sums: those of output index + j WG of [ROWS][COLUMNS]. `column` are its columns, LANES apart in the tile.
+// Returns the sums of outputs index + j WG of [ROWS][COLUMNS]. `of_column`: the TILE_N columns that the invocation multiplies, LANES apart in the tile.
 fn sum_products(of_column: array<u32, TILE_N>, first_row: u32, index: u32) -> array<f32, OWN> {
-  // A value that is indexed by a variable has to be in one.
+  // In a var, because not every WGSL compiler indexes a parameter by a variable.
   var column = of_column;
   let lane = index % LANES;
   let slice = index / LANES;

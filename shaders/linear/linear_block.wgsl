@@ -1,8 +1,8 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of many rows on a GPU: a workgroup computes SIDE TILE_M rows of SIDE TILE_N columns.
 //
-// SIDE x SIDE invocations bring STEP quads along K of its rows and columns into workgroup memory, weights unpacked, and each adds TILE_M x TILE_N products of
-// them: rows and columns SIDE apart, so that neighbours read neighbouring columns and the same rows. What the next step needs is loaded before the products of
-// this one. Sums run along K in order, in chunks (lib/chunks.wgsl), as linear_split.wgsl adds them: the bits do not depend on the number of rows.
+// SIDE x SIDE invocations bring STEP quads along K of these rows and columns into workgroup memory, with weights unpacked. Each then computes TILE_M x TILE_N
+// products, of rows and columns SIDE apart, so that neighbours read neighbouring columns and the same rows. The next step is loaded before the products of this
+// one. Sums run along K in order, in chunks (lib/chunks.wgsl), as in linear_split.wgsl: the bits do not depend on the number of rows.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -25,7 +25,7 @@ struct Params {
 @group(0) @binding(5) var<uniform> params: Params;
 
 const WG = SIDE * SIDE;
-// Where an invocation has many products, a step of 4 has enough of them between two barriers; more would take registers.
+// Invocations with many products have enough of them between two barriers in a step of 4; a longer one would take registers.
 const STEP = select(8u, 4u, TILE_M * TILE_N >= 32u);
 const ROWS = SIDE * TILE_M;
 const COLUMNS = SIDE * TILE_N;
@@ -37,7 +37,7 @@ const OWN_QUADS = (STEP * ROWS + WG - 1u) / WG;
 const WORDS = COLUMNS * STEP / WORD_QUADS;
 const OWN_WORDS = (WORDS + WG - 1u) / WG;
 
-// As they are loaded: what is done with them waits until they are there.
+// A step as it is loaded. Unpacking waits until share_step, so that the loads stay under way.
 struct loaded_t {
   x: array<vec4<f32>, OWN_QUADS>,
   block: array<raw_t, OWN_WORDS>,
@@ -48,12 +48,12 @@ struct loaded_t {
 var<workgroup> xs: array<vec4<f32>, STEP * ROWS>;
 var<workgroup> ws: array<vec4<f32>, STEP * COLUMNS>;
 
-// A row's place among those of a quad. Neighbours write several quads of few rows, and read many rows of a quad: neither meets in a bank.
+// A row's place among those of a quad. Neighbours write several quads of few rows, and read one quad of many rows: neither has bank conflicts.
 fn place(row: u32, quad: u32) -> u32 {
   return row ^ (quad * (8u / STEP));
 }
 
-// 8 neighbours take the quads of a row, or the words of columns beside each other.
+// STEP neighbours take the quads of a row; neighbours take the words of neighbouring columns.
 fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loaded_t {
   var loaded = loaded_t();
   for (var i = 0u; i < OWN_QUADS; i++) {
@@ -73,7 +73,7 @@ fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loade
 }
 
 fn share_step(step: loaded_t, first: u32, index: u32) {
-  // A value that is indexed by a variable has to be in one.
+  // In a var, because not every WGSL compiler indexes a parameter by a variable.
   var loaded = step;
   let x_quad = index % STEP;
   for (var i = 0u; i < OWN_QUADS; i++) {
@@ -100,7 +100,7 @@ fn share_step(step: loaded_t, first: u32, index: u32) {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
   let first_row = group.x * ROWS;
   let first_column = group.y * COLUMNS;
-  // 32 neighbours have 8 columns and 4 rows: the fewest values to read at once.
+  // 32 neighbours have 8 columns and 4 rows, so they read the fewest different values.
   let column = index % 8u + index / 32u % (SIDE / 8u) * 8u;
   let row = index / 8u % 4u + index / (4u * SIDE) * 4u;
   var acc = array<vec4<f32>, OWN>();

@@ -51,7 +51,7 @@ const WIDTH = SIZE * SIDE_N;
 const STRIP = SIZE * WIDTH / 4u;
 const MOST = vec4<f16>(65504.0);
 
-// As they are loaded: what is done with them waits until they are there.
+// A step as it is loaded. Unpacking waits until share_step, so that the loads stay under way.
 struct loaded_t {
   x: array<vec4<u32>, OWN_X>,
   block: array<raw_t, OWN_COLUMNS>,
@@ -92,7 +92,7 @@ fn half_quad(block: block_t, packed: word_t, quad: u32) -> vec2<u32> {
 }
 
 fn share_step(step: loaded_t, first: u32, index: u32) {
-  // A value that is indexed by a variable has to be in one.
+  // In a var, because not every WGSL compiler indexes a parameter by a variable.
   var loaded = step;
   for (var i = 0u; i < OWN_X; i++) {
     let at = index + i * WG;

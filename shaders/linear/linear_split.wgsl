@@ -1,7 +1,5 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of ROWS rows (1 to 8) on a GPU: SLICES groups of LANES invocations share TILE_N * LANES
-// columns and take turns with the chunks of K.
-//
-// The sums are lib/sums_split.wgsl's: their bits do not depend on the number of rows.
+// columns and take turns with the chunks of K (lib/sums_split.wgsl).
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;

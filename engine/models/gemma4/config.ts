@@ -40,10 +40,10 @@ const ROPES = {
   full_attention: { rope_type: 'proportional', partial_rotary_factor: 0.25, rope_theta: 1e6 },
   sliding_attention: { rope_type: 'default', rope_theta: 1e4 },
 };
-/** Of so many layers, the last sees everything. */
+/** The last of every this many layers sees all positions. */
 const PATTERN = 6;
 
-/** Of layers that have none of their own. */
+/** The sizes of layers that have none of their own. */
 type ModelSizes = Pick<DecoderStackConfig, 'kvHeads' | 'headDim' | 'intermediate'>;
 type Heads = Partial<Pick<DecoderStackConfig, 'kvHeads' | 'headDim'>>;
 
@@ -98,7 +98,7 @@ function checkHeads(heads: number, kvHeads: number, headDim: number): void {
   if (headDim % 8 !== 0) throw new EngineError('unsupported', `config.json: heads of ${headDim} channels, expected a multiple of 8`);
 }
 
-/** Of the first layers those with windows and those without; the last ones read the keys of the last of each. */
+/** The kind of each layer. The last `num_kv_shared_layers` have no keys of their own: they read those of the last layer of their type before them. */
 function layerKinds(json: Json, layers: number, { kvHeads, headDim, intermediate }: ModelSizes): readonly LayerKind[] {
   const given = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
   // The last sees everything, whatever a file says.
@@ -155,7 +155,7 @@ function writtenHeads(layer: number, fields: unknown): Heads {
   };
 }
 
-/** Of E2B and E4B; the larger models say 0 channels. */
+/** The inputs that every layer has in E2B and E4B; larger models have none (0 channels). */
 function layerInputs(json: Json): Pick<LayerInputsConfig, 'columns' | 'activation'> | undefined {
   const columns = number(json, 'hidden_size_per_layer_input');
   if (columns === 0) return undefined;

@@ -16,7 +16,7 @@ const DEFAULTS: Readonly<Record<string, Json>> = {
   qwen3_moe: { num_key_value_heads: 4, max_position_embeddings: 32_768, sliding_window: 4096 },
   smollm3: { num_key_value_heads: 4, max_position_embeddings: 32_768, tie_word_embeddings: true },
 };
-/** The same of the rotary base. */
+/** The rotary base that a file lacks, where it is not what all others have. */
 const THETAS: Readonly<Record<string, number>> = { smollm3: 2e6, lfm2: 1e6, lfm2_moe: 1e6, gpt_oss: 150_000 };
 /** Types of which a layer has a window only where `use_sliding_window` says so, and those of which none ever has. */
 const ASKED = ['qwen2', 'qwen3', 'qwen3_moe', 'smollm3'];

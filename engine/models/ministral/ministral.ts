@@ -25,7 +25,7 @@ const DEFAULTS = {
 };
 
 /** Reads config.json of the text part. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseMinistralConfig(json: Json): DecoderStackConfig {
+function parseMinistralConfig(json: Json): DecoderStackConfig {
   const type = json['model_type'];
   // Mistral Small 3.1 and 3.2 see with the same eyes, and their text part is Mistral's.
   if (type === 'mistral') return parseLlamaConfig(json);

@@ -33,9 +33,7 @@ export class GgufCheckpoint implements Checkpoint {
   }
 
   async read(name: string, elements?: Range): Promise<Float32Array> {
-    const named = this.#tensors.get(name);
-    if (!named) throw missingTensor(name);
-    const { tensor, pairedRows, value } = named;
+    const { tensor, pairedRows, value } = this.#named(name);
     const part = this.#parts[tensor.part]!;
     const range = elements ?? { from: 0, to: product(tensor.shape) };
     const read = (elements: Range): Promise<Float32Array> => readValues(part.source, tensor, elements);
@@ -45,27 +43,15 @@ export class GgufCheckpoint implements Checkpoint {
   }
 
   async blocks(name: string, rows: Range, into?: Uint8Array): Promise<Uint8Array> {
-    const named = this.#tensors.get(name);
-    if (!named) throw missingTensor(name);
-    const { tensor, pairedRows } = named;
-    const { source } = this.#parts[tensor.part]!;
-    const rowBytes = (rowLength(tensor) / tensor.type.values) * tensor.type.bytes;
-    const read = ({ from, to }: Range, into?: Uint8Array): Promise<Uint8Array> => source.read(tensor.start + from, to - from, into);
-    const range = { from: rows.from * rowBytes, to: rows.to * rowBytes };
-    return pairedRows ? readPaired(read, rowBytes, pairedRows, range) : read(range, into);
+    const named = this.#named(name);
+    const rowBytes = bytesOfRow(named.tensor);
+    return this.#bytes(named, { from: rows.from * rowBytes, to: rows.to * rowBytes }, into);
   }
 
   stored(name: string, { from, to }: Range, into?: Uint8Array): Promise<Uint8Array> | undefined {
-    const named = this.#tensors.get(name);
-    if (!named) throw missingTensor(name);
-    const { tensor, pairedRows, value } = named;
-    const { source } = this.#parts[tensor.part]!;
-    const { bytes } = tensor.type;
-    if (value) return undefined;
-    const read = (range: Range, into?: Uint8Array): Promise<Uint8Array> =>
-      source.read(tensor.start + range.from, range.to - range.from, into);
-    const range = { from: from * bytes, to: to * bytes };
-    return pairedRows ? readPaired(read, rowLength(tensor) * bytes, pairedRows, range) : read(range, into);
+    const named = this.#named(name);
+    const { bytes } = named.tensor.type;
+    return named.value ? undefined : this.#bytes(named, { from: from * bytes, to: to * bytes }, into);
   }
 
   async readIds(name: string): Promise<Int32Array> {
@@ -75,6 +61,23 @@ export class GgufCheckpoint implements Checkpoint {
   async close(): Promise<void> {
     await Promise.all(this.#parts.map(({ source }) => source.close()));
   }
+
+  #named(name: string): NamedTensor {
+    const named = this.#tensors.get(name);
+    if (!named) throw missingTensor(name);
+    return named;
+  }
+
+  /** Bytes [from, to) of a tensor as the file stores it, in Hugging Face's order of rows. */
+  #bytes({ tensor, pairedRows }: NamedTensor, range: Range, into?: Uint8Array): Promise<Uint8Array> {
+    const { source } = this.#parts[tensor.part]!;
+    const read = ({ from, to }: Range, into?: Uint8Array): Promise<Uint8Array> => source.read(tensor.start + from, to - from, into);
+    return pairedRows ? readPaired(read, bytesOfRow(tensor), pairedRows, range) : read(range, into);
+  }
+}
+
+function bytesOfRow(tensor: GgufTensor): number {
+  return (rowLength(tensor) / tensor.type.values) * tensor.type.bytes;
 }
 
 /** Elements of a tensor in the order of the file, widened to f32. */
