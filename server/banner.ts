@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import type { EngineInfo, MemoryPlan, ModelInfo } from '../engine/api.ts';
 import { chatAdapters, headDrafts, promptLookup } from '../engine/config.ts';
 import { describeMemory, describePlan } from '../engine/util/memory.ts';
+import { VOICE_TABLE, resolveVoices } from '../engine/util/voices.ts';
 import { PRESETS, downloadBytes, formatBytes, presetModels } from '../sources/index.ts';
 import { TASKS, isBundled } from './settings/config.ts';
 import type { ServerConfig } from './settings/config.ts';
@@ -35,6 +36,7 @@ export function describeStart(
     ...sharedAdapters(config, models),
     ...shortContext(config, models),
     ...unknownLanguage(config, models),
+    ...unspokenAliases(config, models),
   ])
     lines.push(`note           ${note}`);
   for (const { kernel, by, why } of kernels?.replaced ?? [])
@@ -121,6 +123,19 @@ function unknownLanguage({ engine: { transcriptionLanguage }, called }: ServerCo
   const known = models.find(({ task }) => task === 'transcription')?.languages;
   if (transcriptionLanguage === 'auto' || known === undefined || known.includes(transcriptionLanguage)) return [];
   return [`${called('transcriptionLanguage', transcriptionLanguage)} has no effect: the transcription model does not know this language`];
+}
+
+/** Names that were given to voices, and that nobody can ask for. Those of the usual table are for models of several kinds, so each lacks some of them. */
+function unspokenAliases({ voiceAliases, called }: ServerConfig, models: readonly ModelInfo[]): string[] {
+  const voices = models.find(({ task }) => task === 'speech')?.voices;
+  if (voices === undefined) return [];
+  const spoken = resolveVoices(voiceAliases, voices);
+  return [...voiceAliases].flatMap(([name, choices]) => {
+    const meant = choices.join('|');
+    if (spoken.has(name) || VOICE_TABLE.get(name)?.join('|') === meant) return [];
+    const why = voices.includes(name) ? `has a voice '${name}' of its own` : `does not have all voices of '${meant}'`;
+    return [`${called('voiceAlias', [`${name}=${meant}`])} has no effect: the speech model ${why}`];
+  });
 }
 
 function describeModel({ architecture, format, parameters, contextLength, sampling, voices, adapter }: ModelInfo): string {

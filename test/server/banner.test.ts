@@ -77,6 +77,17 @@ test('a language of speech that the transcription model does not know', () => {
   expect([said('de'), said('auto')]).toEqual([undefined, undefined]);
 });
 
+test('names of voices that the speech model cannot speak', () => {
+  const said = (...argv: string[]): string[] => notes(argv).filter((note) => note.includes('voice'));
+  expect(said()).toEqual([]);
+  expect(said('--voice-alias=alloy=aus-female-4|af_alloy,mine=nona(2)+oni,old=af_old|vulcan')).toEqual([]);
+  expect(said('--voice-alias=mine=nonna,nona=oni,both=nona+nonna')).toEqual([
+    "--voice-alias mine=nonna has no effect: the speech model does not have all voices of 'nonna'",
+    "--voice-alias nona=oni has no effect: the speech model has a voice 'nona' of its own",
+    "--voice-alias both=nona+nonna has no effect: the speech model does not have all voices of 'nona+nonna'",
+  ]);
+});
+
 test('prompts in matrices: said where they are asked for, and where that has no effect', () => {
   const lines = (argv: readonly string[], numerics: ModelInfo['numerics']): string[] => {
     const models = FAKE_INFO.models.map((model) => (model.task === 'chat' ? { ...model, numerics } : model));

@@ -1,7 +1,18 @@
 /** What `npm start` does on a machine without an adapter: which way is taken, what is refused, and what is told. Nothing is fetched here. */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -203,6 +214,16 @@ test('Chromium is not shown the unpacked graphics driver, and keeps what the use
   expect(environment['LD_LIBRARY_PATH']).toBe('/opt/own/lib');
   expect(environment['VK_DRIVER_FILES']).toBeUndefined();
   expect(environment['PATH']).toBe(process.env['PATH']);
+});
+
+test('the package is built by a command that needs nothing installed: it installs what is missing, or says which command does', () => {
+  const checkout = join(folder, 'bare-checkout');
+  const needed = ['package.json', 'package-lock.json', 'server/setup', 'server/closed-pipe.mjs', 'library/build/package.mjs'];
+  for (const path of needed) cpSync(join(ROOT, path), join(checkout, path), { recursive: true });
+  const env = { ...process.env, PARLEY_NO_INSTALL: '1' };
+  const { status, stderr } = spawnSync('npm', ['run', 'package'], { cwd: checkout, env, encoding: 'utf8' });
+  expect(stderr).toMatch(/^npm packages are missing \(.+\) and PARLEY_NO_INSTALL=1 is set\. Run: npm ci (?!.*--omit=dev)/m);
+  expect(status).toBe(1);
 });
 
 describe('the archive of SwiftShader', () => {
