@@ -3,8 +3,9 @@ import { EngineError } from './errors.ts';
 import type { Json } from './util/json.ts';
 import { describe, isObject } from './util/json.ts';
 
-/** What a model does. */
-export type ModelTask = 'chat' | 'speech' | 'transcription';
+/** What a model does, in the order in which tasks are listed everywhere. */
+export const MODEL_TASKS = ['chat', 'speech', 'transcription'] as const;
+export type ModelTask = (typeof MODEL_TASKS)[number];
 
 interface TypeRow {
   readonly task: ModelTask;

@@ -1,6 +1,7 @@
 /** `parley` in a page: each model in a Web Worker of its own, on the browser's WebGPU. */
+import type { ModelTask } from '../engine/model-types.ts';
 import { modelName } from '../engine/util/model-name.ts';
-import { SourceError, formatSource, parseSource } from '../sources/index.ts';
+import { SourceError, formatSource, isCommit, parseSource } from '../sources/index.ts';
 import type { HubSource, UrlSource } from '../sources/index.ts';
 import { findModel, foundId } from '../web/src/models/find-model.ts';
 import { TOKEN_WORDS } from '../web/src/models/hub-authorization.ts';
@@ -14,7 +15,6 @@ import { describeInWorker, loadInWorker, startOwnWorker } from './engine-worker.
 import type { LoadedEngine } from './engine-worker.ts';
 import { APIUserAbortError } from './errors.ts';
 import { engineSettings, namedModels, toLoadError } from './load-options.ts';
-import type { Task } from './load-options.ts';
 import { createParley } from './parley.ts';
 import { TAB_ENCODERS, decodeSound } from './tab-audio.ts';
 import type { LoadOptions, Parley as ParleyInstance, ParleyConstructor } from './types.ts';
@@ -31,7 +31,7 @@ const HUB = 'https://huggingface.co';
 
 async function load(options: LoadOptions): Promise<ParleyInstance> {
   const named = namedModels(options);
-  const engines = new Map<Task, LoadedEngine>();
+  const engines = new Map<ModelTask, LoadedEngine>();
   const close = async (): Promise<void> => {
     for (const { end } of engines.values()) end();
     engines.clear();
@@ -51,7 +51,7 @@ async function load(options: LoadOptions): Promise<ParleyInstance> {
   });
 }
 
-async function loadOne(task: Task, source: string, options: LoadOptions): Promise<LoadedEngine> {
+async function loadOne(task: ModelTask, source: string, options: LoadOptions): Promise<LoadedEngine> {
   const { onProgress, log } = options;
   const start = (options.worker as (() => Worker) | undefined) ?? startOwnWorker;
   const signal = options.signal ?? new AbortController().signal;
@@ -82,7 +82,7 @@ interface Placing {
 
 /** Where a worker finds the model's files: fetched into the store of this origin, where there is one; a folder at an address is read as it is. */
 async function place(
-  task: Task,
+  task: ModelTask,
   source: string,
   { start, signal, options }: Placing,
 ): Promise<{ readonly model: PlacedModel; readonly memoryBytes?: number | undefined }> {
@@ -130,7 +130,7 @@ async function find(text: string, { start, signal, options }: Placing): Promise<
 
 /** Whether what is stored is what the source will be for ever: of a commit, or with the hash that the address says. */
 function isPinned(source: HubSource | UrlSource, { files }: ModelManifest): boolean {
-  if (source.kind === 'hub') return /^[0-9a-f]{40}$/.test(source.revision ?? '');
+  if (source.kind === 'hub') return isCommit(source.revision ?? '');
   return source.sha256 !== undefined && files[0]?.published?.hex === source.sha256;
 }
 

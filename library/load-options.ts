@@ -1,25 +1,24 @@
 /** What both kinds of loading make of their options. */
 import { ENGINE_SETTINGS } from '../engine/config.ts';
 import type { EngineConfig } from '../engine/config.ts';
+import { MODEL_TASKS } from '../engine/model-types.ts';
+import type { ModelTask } from '../engine/model-types.ts';
 import type { Setting } from '../engine/util/setting.ts';
 import { SourceError } from '../sources/index.ts';
 import { BadRequestError, errorClass } from './errors.ts';
 import { toApiError } from './parley.ts';
 import type { LoadOptions } from './types.ts';
 
-export const TASKS = ['chat', 'speech', 'transcription'] as const;
-export type Task = (typeof TASKS)[number];
-
 /** The models that are named, in the order of the tasks; throws where there is none, or what names one is no text. */
-export function namedModels(options: LoadOptions): { readonly task: Task; readonly source: string }[] {
-  const named = TASKS.flatMap((task) => {
+export function namedModels(options: LoadOptions): { readonly task: ModelTask; readonly source: string }[] {
+  const named = MODEL_TASKS.flatMap((task) => {
     const source: unknown = options[task];
     if (source === undefined) return [];
     if (typeof source !== 'string' || source.trim() === '')
       throw invalid(task, `'${task}' must name a model, got ${JSON.stringify(source)}`);
     return [{ task, source: source.trim() }];
   });
-  if (named.length === 0) throw invalid('chat', `no model is named: give one of ${TASKS.map((task) => `'${task}'`).join(', ')}`);
+  if (named.length === 0) throw invalid('chat', `no model is named: give one of ${MODEL_TASKS.map((task) => `'${task}'`).join(', ')}`);
   return named;
 }
 
@@ -65,7 +64,7 @@ const invalid = (param: string, message: string): BadRequestError =>
   new BadRequestError(400, { message, type: 'invalid_request_error', param, code: 'invalid_value' });
 
 /** What went wrong while a model was fetched or loaded, as the one kind of error that callers know. */
-export function toLoadError(error: unknown, task: Task | undefined): Error {
+export function toLoadError(error: unknown, task: ModelTask | undefined): Error {
   if (!(error instanceof SourceError)) return error instanceof BadRequestError ? error : toApiError(error);
   const status = STATUS[error.kind] ?? 400;
   const said = {

@@ -2,17 +2,20 @@
 import type { Engine } from '../engine/protocol.ts';
 import { EngineError } from '../engine/errors.ts';
 import type { ModelInfo, SampleFile } from '../engine/api.ts';
+import { MODEL_TASKS } from '../engine/model-types.ts';
+import type { ModelTask } from '../engine/model-types.ts';
 import { VOICE_TABLE, resolveVoices } from '../engine/util/voices.ts';
 import { answerChunks, createEnvelope, describeBuild, fingerprint, wholeAnswer } from '../server/chat/answer.ts';
 import { chatAnswer } from '../server/chat/choice.ts';
+import { MAX_CHOICES } from '../server/chat/sampling-schema.ts';
 import { parseChatBody } from '../server/chat/schema.ts';
 import { checkModelName, toHttpError } from '../server/http/errors.ts';
 import { nameField, speak } from '../server/speech/speak.ts';
 import type { Encoders } from '../server/speech/speak.ts';
-import { parseSpeechBody, speechRules } from '../server/speech/schema.ts';
+import { SPEECH_ALIASES, parseSpeechBody, speechRules } from '../server/speech/schema.ts';
 import type { SpeechFormat } from '../server/speech/schema.ts';
 import { collect, shownTranscript, transcriptEvents } from '../server/transcription/formats.ts';
-import { parseTranscriptionForm } from '../server/transcription/schema.ts';
+import { TRANSCRIPTION_ALIASES, parseTranscriptionForm } from '../server/transcription/schema.ts';
 import { APIUserAbortError, errorClass } from './errors.ts';
 import { formOf, bytesOf } from './form.ts';
 import { responseOutlet } from './outlet.ts';
@@ -22,7 +25,7 @@ import type { Parley, RequestOptions } from './types.ts';
 /** What the calls need of where they run. */
 export interface Host {
   /** The engine of a task; undefined where no such model was loaded. */
-  engine(task: ModelInfo['task']): Engine | undefined;
+  engine(task: ModelTask): Engine | undefined;
   readonly encoders: Encoders;
   /** Decodes a recording to what the engine hears, or rejects when the signal aborts. */
   decode(
@@ -34,13 +37,9 @@ export interface Host {
   close(): Promise<void>;
 }
 
-/** Choices that one request may ask for. */
-const MAX_RUNNING = 128;
-
 /** The calls of a host. */
 export function createParley(host: Host): Parley {
-  const tasks = ['chat', 'speech', 'transcription'] as const;
-  const infos = tasks.flatMap((task) => modelOf(host.engine(task), task) ?? []);
+  const infos = MODEL_TASKS.flatMap((task) => modelOf(host.engine(task), task) ?? []);
   const closing = new AbortController();
   const calling = caller(closing.signal);
   // What runs ends first: it would else fail with whatever the parts say that are taken from under it.
@@ -65,31 +64,31 @@ export function createParley(host: Host): Parley {
   };
 }
 
-const modelOf = (engine: Engine | undefined, task: ModelInfo['task']): ModelInfo | undefined =>
+const modelOf = (engine: Engine | undefined, task: ModelTask): ModelInfo | undefined =>
   engine?.info().models.find((model) => model.task === task);
 
 type Body = object;
 
 /** The engine and the model of a task; throws where there is none, or another was asked for. */
-function served(host: Host, task: ModelInfo['task'], asked: string | undefined): { readonly engine: Engine; readonly model: ModelInfo } {
+function served(host: Host, task: ModelTask, asked: string | undefined): { readonly engine: Engine; readonly model: ModelInfo } {
   const engine = host.engine(task);
   const model = modelOf(engine, task);
   if (!engine || !model) throw new EngineError('unsupported', `no ${task} model was loaded`, { param: 'model' });
-  if (asked !== undefined) checkModelName(asked, [model.id, ...STANDARD_NAMES[task]]);
+  if (asked !== undefined) checkModelName(asked, [model.id, ...MODEL_ALIASES[task]]);
   return { engine, model };
 }
 
-/** Names that programs for the OpenAI API ask for, where there is one model anyway. */
-export const STANDARD_NAMES: Readonly<Record<ModelInfo['task'], readonly string[]>> = {
+/** Other ids that the model of a task answers to. */
+export const MODEL_ALIASES: Readonly<Record<ModelTask, readonly string[]>> = {
   chat: [],
-  speech: ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'],
-  transcription: ['whisper-1'],
+  speech: SPEECH_ALIASES,
+  transcription: TRANSCRIPTION_ALIASES,
 };
 
 function createChat(host: Host, calling: Calling) {
   return (body: Body, options?: RequestOptions): Promise<unknown> =>
     calling(options, async ({ controller, release }) => {
-      const call = parseChatBody({ ...body }, { modelOptional: true, maxRunningRequests: MAX_RUNNING });
+      const call = parseChatBody({ ...body }, { modelOptional: true, maxRunningRequests: MAX_CHOICES });
       const { engine, model } = served(host, 'chat', call.model);
       const hash = await sha256(describeBuild(engine.info(), model));
       const answer = chatAnswer(call, createEnvelope(model.id, fingerprint(hash), 'chatcmpl'), 'reasoning_content');

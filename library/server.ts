@@ -2,11 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodecPool } from '../server/audio/pool.ts';
 import { createChatApp } from '../server/chat/routes.ts';
+import { capacityOf } from '../server/fleet/load.ts';
 import { Lifecycle } from '../server/lifecycle.ts';
 import { createLineLog } from '../server/log.ts';
 import { createSpeechApp } from '../server/speech/routes.ts';
 import { createTranscriptionApp } from '../server/transcription/routes.ts';
-import { STANDARD_NAMES } from './parley.ts';
+import { MODEL_ALIASES } from './parley.ts';
 import { start } from './start.ts';
 import type { LoadOptions } from './types.ts';
 
@@ -46,16 +47,17 @@ export async function loadApps(options: AppsOptions): Promise<Apps> {
     engine,
     lifecycle,
     modelOptional: true,
+    capacity: capacityOf(config),
     origins: { corsOrigins, allowedHosts },
     log: createLineLog(options.log),
     vitals: () => ({ restarts: engine.restarts, stalledMs: engine.stalledMs }),
     ...(apiKey !== undefined && { apiKey }),
   };
   const { chat, speech, transcription } = config;
-  const named = (task: 'speech' | 'transcription') => ({ aliases: STANDARD_NAMES[task] });
+  const named = (task: 'speech' | 'transcription') => ({ aliases: MODEL_ALIASES[task] });
   const upload = maxUploadBytes === undefined ? {} : { maxFileBytes: maxUploadBytes };
   return {
-    ...(chat && { chat: createChatApp({ ...common, modelId: chat.id!, maxRunningRequests: config.maxRunningRequests }) as App }),
+    ...(chat && { chat: createChatApp({ ...common, modelId: chat.id! }) as App }),
     ...(speech && { speech: createSpeechApp({ ...common, ...named('speech'), modelId: speech.id!, codec }) as App }),
     ...(transcription && {
       transcription: createTranscriptionApp({ ...common, ...named('transcription'), ...upload, modelId: transcription.id!, codec }) as App,

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { resolveConfig } from '../engine/config.ts';
 import type { EngineConfig, ModelSource } from '../engine/config.ts';
+import type { ModelTask } from '../engine/model-types.ts';
 import { modelName } from '../engine/util/model-name.ts';
 import { superviseEngine } from '../server/engine/supervisor.ts';
 import type { EngineSupervisor } from '../server/engine/supervisor.ts';
@@ -14,7 +15,6 @@ import { SourceError } from '../sources/index.ts';
 import { ownCacheFolder, resolveSource } from '../sources/node/index.ts';
 import { APIUserAbortError } from './errors.ts';
 import { engineSettings, namedModels, toLoadError } from './load-options.ts';
-import type { Task } from './load-options.ts';
 import type { LoadOptions } from './types.ts';
 
 /** Milliseconds without a sign of progress after which the engine is started again. */
@@ -24,7 +24,7 @@ const WATCHDOG_MS = 60_000;
 export async function start(options: LoadOptions): Promise<{ readonly engine: EngineSupervisor; readonly config: EngineConfig }> {
   const named = namedModels(options);
   const settings = engineSettings(options);
-  const sources: Partial<Record<Task, ModelSource>> = {};
+  const sources: Partial<Record<ModelTask, ModelSource>> = {};
   for (const { task, source } of named) sources[task] = await locate(task, source, options);
   const vad = named.some(({ task }) => task === 'transcription') && { vad: { path: resolve(ROOT, 'models', 'silero-vad') } };
   const config = resolveConfig({ ...settings, ...sources, ...vad });
@@ -41,7 +41,7 @@ export async function start(options: LoadOptions): Promise<{ readonly engine: En
 }
 
 /** Where a model lies; fetches what is not here. */
-async function locate(task: Task, source: string, { onProgress, log, signal }: LoadOptions): Promise<ModelSource> {
+async function locate(task: ModelTask, source: string, { onProgress, log, signal }: LoadOptions): Promise<ModelSource> {
   const places = [resolve(source), ...(BUNDLED === undefined ? [] : [resolve(BUNDLED, source)])];
   const here = places.find((place) => existsSync(place));
   if (here !== undefined && !here.endsWith('.json')) return withSampling(task, { path: here, id: modelName(here) }, source);
@@ -61,7 +61,7 @@ async function locate(task: Task, source: string, { onProgress, log, signal }: L
 
 const NOT_INSTALLED = 'the bundled models are not installed: install the package parley-models beside this one';
 
-function withSampling(task: Task, source: ModelSource, name: string): ModelSource {
+function withSampling(task: ModelTask, source: ModelSource, name: string): ModelSource {
   const sampling = task === 'chat' ? recommendedSampling(name) : undefined;
   return sampling ? { ...source, sampling } : source;
 }

@@ -1,5 +1,6 @@
 /** Sound in a page: recordings by the engine's own reader or the browser's decoders, speech as plain samples. */
 import { Resampler } from '../engine/audio/resample.ts';
+import { TRANSCRIPTION_RATE, joinSamples } from '../engine/audio/sample-source.ts';
 import { isWav, parseWav, wavToMono } from '../engine/audio/wav.ts';
 import { EngineError } from '../engine/errors.ts';
 import type { AudioEncoder } from '../server/audio/pool.ts';
@@ -7,23 +8,16 @@ import { createPcmEncoder } from '../server/audio/pcm.ts';
 import { unsupportedValue } from '../server/http/errors.ts';
 import type { Encoders } from '../server/speech/speak.ts';
 
-/** Hz of what a transcription model hears. */
-const RATE = 16_000;
-
 /** A recording as mono samples at 16 kHz. Throws EngineError('invalid_audio') for what is none. */
 export async function decodeSound(bytes: Uint8Array<ArrayBuffer>): Promise<Float32Array> {
   if (isWav(bytes)) {
     const wav = parseWav(bytes);
-    const resampler = new Resampler(wav.sampleRate, RATE);
-    const [begin, end] = [resampler.push(wavToMono(wav)), resampler.flush()];
-    const all = new Float32Array(begin.length + end.length);
-    all.set(begin);
-    all.set(end, begin.length);
-    return all;
+    const resampler = new Resampler(wav.sampleRate, TRANSCRIPTION_RATE);
+    return joinSamples([resampler.push(wavToMono(wav)), resampler.flush()]);
   }
   if (typeof OfflineAudioContext === 'undefined')
     throw new EngineError('unsupported', 'a worker decodes WAV files only: decode others in the page', { param: 'samples' });
-  const decoded = await new OfflineAudioContext(1, 1, RATE).decodeAudioData(bytes.buffer).catch((cause: unknown) => {
+  const decoded = await new OfflineAudioContext(1, 1, TRANSCRIPTION_RATE).decodeAudioData(bytes.buffer).catch((cause: unknown) => {
     throw new EngineError('invalid_audio', 'this browser cannot read the file as sound', { cause });
   });
   return mixed(decoded);

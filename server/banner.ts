@@ -2,10 +2,11 @@
 import { existsSync } from 'node:fs';
 import type { EngineInfo, MemoryPlan, ModelInfo } from '../engine/api.ts';
 import { chatAdapters, headDrafts, promptLookup } from '../engine/config.ts';
+import { MODEL_TASKS } from '../engine/model-types.ts';
 import { describeMemory, describePlan } from '../engine/util/memory.ts';
 import { VOICE_TABLE, resolveVoices } from '../engine/util/voices.ts';
 import { PRESETS, downloadBytes, formatBytes, presetModels } from '../sources/index.ts';
-import { TASKS, isBundled } from './settings/config.ts';
+import { isBundled } from './settings/config.ts';
 import type { ServerConfig } from './settings/config.ts';
 
 /** Adapter, base URLs and models; `ports` in the order of config.listeners. */
@@ -83,7 +84,7 @@ function toys({ engine, listeners }: ServerConfig): string[] {
   if (models.length === 0) return [];
   const bytes = formatBytes(models.reduce((sum, model) => sum + (downloadBytes(model) ?? 0), 0));
   const ids = models.map(({ id }) => id).join(', ');
-  if (tasks.length === TASKS.length) return [`the bundled models are toys; for real work: --preset ${name} (${ids}; ${bytes})`];
+  if (tasks.length === MODEL_TASKS.length) return [`the bundled models are toys; for real work: --preset ${name} (${ids}; ${bytes})`];
   const flags = models.map(({ task, id }) => `--${task}-model ${id}`).join(' ');
   return [
     `the bundled model${tasks.length === 1 ? '' : 's'} for ${tasks.join(' and ')} ${tasks.length === 1 ? 'is a toy' : 'are toys'}; for real work: ${flags} (${bytes})`,

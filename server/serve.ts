@@ -18,6 +18,7 @@ import { parseServerConfig } from './settings/config.ts';
 import type { ListenerSettings, ServerConfig } from './settings/config.ts';
 import { superviseEngine } from './engine/supervisor.ts';
 import type { EngineSupervisor } from './engine/supervisor.ts';
+import { capacityOf } from './fleet/load.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { listen } from './http/listen.ts';
 import type { Listener } from './http/listen.ts';
@@ -191,7 +192,7 @@ function createListenerApp(
     lifecycle,
     vitals: () => ({ restarts: supervisor.restarts, stalledMs: supervisor.stalledMs }),
     settings: config.shown,
-    capacity: config.capacity,
+    capacity: capacityOf(config.engine),
     logRequests: config.logRequests,
   };
   if (settings.task === 'speech') {
@@ -203,7 +204,6 @@ function createListenerApp(
   return createChatApp({
     ...options,
     ...playground,
-    maxRunningRequests: config.engine.maxRunningRequests,
     reasoningField: config.reasoningField,
   });
 }

@@ -4,7 +4,7 @@
  */
 import type { RepoFile } from './choose.ts';
 import { SourceError, networkProblem } from './errors.ts';
-import { quoteName } from './names.ts';
+import { isCommit, quoteName } from './names.ts';
 import { formatSeconds } from './progress.ts';
 import { LONGEST_WAIT_SECONDS, secondsToWait } from './retry-after.ts';
 
@@ -47,7 +47,7 @@ export async function readRepository(hub: Hub, id: string, revision: string): Pr
   const { listFiles, modelInfo } = await import('@huggingface/hub');
   const access = { hubUrl: hub.endpoint, fetch: explained(hub, id, revision) };
   const commit: unknown = (await understood(id, modelInfo({ ...access, name: id, revision, additionalFields: ['sha'] }))).sha;
-  if (typeof commit !== 'string' || !/^[0-9a-f]{40}$/.test(commit)) throw nonsense(id, `no commit for ${revision}`);
+  if (typeof commit !== 'string' || !isCommit(commit)) throw nonsense(id, `no commit for ${revision}`);
   const files: RepoFile[] = [];
   let entries = 0;
   const list = async (): Promise<void> => {

@@ -5,7 +5,7 @@ export { SourceError } from './errors.ts';
 export type { SourceErrorKind } from './errors.ts';
 export { fileRefusal, fileUrl, readFileUrl, readRepository } from './hub.ts';
 export type { Hub, Repository, TokenWords } from './hub.ts';
-export { isToken } from './names.ts';
+export { isCommit, isToken } from './names.ts';
 export { describeProgress, formatBytes, formatSeconds, Meter } from './progress.ts';
 export type { PullProgress } from './progress.ts';
 export { parseRecipe } from './recipe.ts';

@@ -43,6 +43,9 @@ export function isHubName(name: string): boolean {
   return HUB_NAME.test(name) && !name.includes('..') && !name.includes('--') && !RESERVED.test(name);
 }
 
+/** Whether this names a commit, whose files never change. */
+export const isCommit = (revision: string): boolean => /^[0-9a-f]{40}$/.test(revision);
+
 /** Whether this can be a branch, tag or commit. */
 export function isRevision(revision: string): boolean {
   return (

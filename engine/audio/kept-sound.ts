@@ -1,20 +1,21 @@
-/** Audio of which only some stretches are heard: they follow one another without what lies between, and every place is known in the whole. */
+/** Audio reduced to some of its stretches, which follow one another without the gaps. Every position can be mapped back to the original. */
+import { joinSamples } from './sample-source.ts';
 import type { SampleSource } from './sample-source.ts';
 import type { Stretch } from './speech-segments.ts';
 
-/** When something begins and ends, in samples (fractions too). */
+/** When something begins and ends, in samples; fractions are allowed. */
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** What of a sound is heard, as a sound of its own. */
+/** The stretches that are kept of a sound, as a sound of its own. */
 export interface KeptSound extends SampleSource {
-  /** Where a sample lies in the whole; at a seam it is the one behind the gap. */
+  /** Position in the original of a sample; at a seam, the one behind the gap. */
   place(at: number): number;
   /**
-   * Where a span lies in the whole. One that reaches over a seam, but not as far as anybody speaks there, ends or begins at the seam. One that is `undivided`,
-   * as a word is, lies on the side of the seam that has its middle.
+   * Position in the original of a span. A span that crosses a seam but does not reach speech on the other side is cut at the seam. An `undivided` span, such
+   * as a word, is moved to the side of the seam that has its middle.
    */
   span(span: Span, undivided?: boolean): Span;
 }
@@ -25,7 +26,7 @@ export interface Padding {
   readonly after: number;
 }
 
-/** A stretch where it lies in what is heard, and in the whole. */
+/** A kept stretch: where it begins in the reduced sound (`at`) and in the original (`from`). */
 interface Part {
   readonly at: number;
   readonly from: number;
@@ -56,7 +57,7 @@ export function keptSound(source: SampleSource, stretches: readonly Stretch[], p
       const shift = part.from - part.at;
       pieces.push(await source.read(Math.max(from, part.at) + shift, Math.min(to, part.at + part.length) + shift));
     }
-    return pieces.length === 1 ? pieces[0]! : joined(pieces);
+    return pieces.length === 1 ? pieces[0]! : joinSamples(pieces);
   };
   const place = (at: number): number => {
     const part = parts.findLast((one) => one.at <= at);
@@ -78,14 +79,4 @@ function spanOf(parts: readonly Part[], { before, after }: Padding, { start, end
   if (undivided) first = last = Math.min(Math.max(holding((start + end) / 2), first), last);
   const within = (place: number, part: Part): number => Math.min(Math.max(place, part.at), endOf(part)) + part.from - part.at;
   return { start: within(start, parts[first]!), end: within(end, parts[last]!) };
-}
-
-function joined(pieces: readonly Float32Array[]): Float32Array {
-  const out = new Float32Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    out.set(piece, at);
-    at += piece.length;
-  }
-  return out;
 }

@@ -4,6 +4,7 @@
  * Source: J. O. Smith, "Digital Audio Resampling"; Kaiser's formulas for window shape and length.
  */
 import { assert } from '../errors.ts';
+import { joinSamples } from './sample-source.ts';
 
 /** dB; leaves room above the 80 dB promised for rounding of the f32 taps. */
 const STOP_BAND = 90;
@@ -42,12 +43,9 @@ export class Resampler {
   /** Every sample at the new rate that the input so far decides. */
   push(block: Float32Array): Float32Array {
     if (this.#from === this.#to) return block;
-    const joined = new Float32Array(this.#kept.length + block.length);
-    joined.set(this.#kept);
-    joined.set(block, this.#kept.length);
-    this.#kept = joined;
+    this.#kept = joinSamples([this.#kept, block]);
     const { up, down, taps } = this.#filter;
-    const known = this.#start + joined.length - (taps - 1) / 2;
+    const known = this.#start + this.#kept.length - (taps - 1) / 2;
     return this.#make(Math.max(this.#made, Math.ceil((known * up) / down)));
   }
 

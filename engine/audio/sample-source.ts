@@ -1,5 +1,8 @@
 /** Audio that is read as it is needed, so that what a transcription holds does not grow with its length. In a file: platform/sample-file.ts. */
 
+/** Hz of the samples that a transcription takes, whatever its model. */
+export const TRANSCRIPTION_RATE = 16_000;
+
 /** Mono samples at one rate, -1..1. */
 export interface SampleSource {
   /** Samples. */
@@ -8,6 +11,17 @@ export interface SampleSource {
   read(from: number, to: number): Promise<Float32Array>;
   /** Nothing is read any more. */
   close(): Promise<void>;
+}
+
+/** Pieces of samples, one after the other. */
+export function joinSamples(pieces: readonly Float32Array[]): Float32Array<ArrayBuffer> {
+  const all = new Float32Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
 }
 
 /** Samples in memory; what is read are views of them. */

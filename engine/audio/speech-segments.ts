@@ -1,4 +1,4 @@
-/** From probabilities of speech to the stretches of audio that hold some; no model. The rules are those of Silero's `get_speech_timestamps`, and `sure`. */
+/** Voice activity detection behind the model: from the probability of speech in each chunk to stretches of speech, by the rules of Silero's `get_speech_timestamps` and one more, `sure`. */
 
 /** A stretch of audio in samples, `to` behind its last. */
 export interface Stretch {
@@ -10,11 +10,11 @@ export interface Stretch {
 export interface SpeechRules {
   /** Probability from which on a chunk begins speech; below this less 0.15 (but at least 0.01) one may end it. */
   readonly threshold: number;
-  /** What is no longer than this is no speech. */
+  /** A stretch counts as speech if it is longer than this. */
   readonly leastSpeech: number;
-  /** What is shorter than `within` is speech only where a chunk of it has this probability: notes are often taken for speech, but not with certainty. */
+  /** A stretch shorter than `within` counts only if one of its chunks reaches this probability: musical notes are often taken for speech, but not with certainty. */
   readonly sure?: { readonly probability: number; readonly within: number };
-  /** Silence that ends speech; shorter pauses belong to it. */
+  /** Silence that ends speech; shorter pauses belong to the speech. */
   readonly silence: number;
   /** Kept before and after speech. */
   readonly before: number;

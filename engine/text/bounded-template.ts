@@ -9,7 +9,7 @@ type Value = ReturnType<Interpreter['evaluate']>;
  * Steps (nodes evaluated) that one rendering may take: 0.1 to 0.6 s of one core, by what they are. A message costs 30 to 150 steps in the published templates, so this
  * is enough for thousands of them.
  */
-export const RENDER_STEPS = 1_000_000;
+const RENDER_STEPS = 1_000_000;
 
 /** What else costs a step: characters read or written, elements of a list, and one round of a loop or one value of the input. */
 const CHARACTERS = 128;

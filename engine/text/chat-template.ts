@@ -1,3 +1,4 @@
+/** The Jinja chat template of a checkpoint: messages and tools to the text of a prompt, and what the template tells of the model. */
 import type { ChatMessage } from '../api.ts';
 import { EngineError } from '../errors.ts';
 import { describe, isObject } from '../util/json.ts';

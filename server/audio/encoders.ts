@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Encoder } from '@evan/opus/wasm/index.mjs';
 import { createEncoder } from 'wasm-media-encoders';
+import { joinSamples } from '../../engine/audio/sample-source.ts';
 import { floatToPcm16 } from '../../engine/audio/wav.ts';
 import { instantiateCodecs } from './codecs-module.ts';
 import { joinBytes } from './join-bytes.ts';
@@ -92,9 +93,7 @@ function createOpus(rate: number): SampleEncoder {
       return { bytes, position: (position += frame * toClock) };
     });
   const push = (sound: Float32Array): OggPacket[] => {
-    const joined = new Float32Array(rest.length + sound.length);
-    joined.set(rest);
-    joined.set(sound, rest.length);
+    const joined = joinSamples([rest, sound]);
     rest = joined.slice(joined.length - (joined.length % frame));
     return packets(joined);
   };

@@ -1,4 +1,4 @@
-/** The codec workers as promises. A worker that dies or hangs fails the request it was at, and its encoders, and is replaced; decodings that waited go on. */
+/** The codec workers behind promises. When a worker dies or hangs, its current request and its encoders fail, it is replaced, and decodings that waited go on. */
 import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest } from './worker.ts';
 import type { SampleEncoding } from './encoders.ts';
@@ -6,7 +6,7 @@ import type { Rates } from './pcm.ts';
 import type { Decoded } from './upload/decode.ts';
 import { TemporaryFolder } from './temporary-folder.ts';
 import type { Blocks } from '../body/blocks.ts';
-import { HttpError } from '../http/errors.ts';
+import { HttpError, codecFailed, shuttingDown } from '../http/errors.ts';
 import { abortErrorOf } from '../../engine/errors.ts';
 import { startWorker } from '../tsx.ts';
 
@@ -23,14 +23,14 @@ export interface AudioEncoder {
   discard(): void;
 }
 
-/** What came of an upload; whoever has it discards it. */
+/** A decoded upload; whoever receives it discards it. */
 export interface DecodedFile extends Decoded {
   /** Removes the file of samples; harmless when repeated. */
   discard(): Promise<void>;
 }
 
 export class CodecPool {
-  /** Apart from the encoders': a long file must not hold up speech that somebody listens to. */
+  /** Separate from the encoders', so that a long file does not hold up speech that somebody is listening to. */
   readonly #decoders: readonly CodecThread[];
   readonly #encoders: readonly CodecThread[];
   readonly #files = new TemporaryFolder();
@@ -43,8 +43,8 @@ export class CodecPool {
   }
 
   /**
-   * Decodes into a file that is there until it is discarded; takes the bytes over. Rejects with the HttpError to answer, or with why the signal was
-   * aborted, once nothing is decoded any more.
+   * Decodes into a file that exists until it is discarded. The bytes are transferred to the worker, so `file` is empty afterwards. Rejects with the
+   * HttpError to answer with or, once the worker has stopped, with the reason of an abort.
    */
   async decode(file: Blocks, signal?: AbortSignal): Promise<DecodedFile> {
     const path = this.#files.newPath();
@@ -99,8 +99,6 @@ export class CodecPool {
   }
 }
 
-const shuttingDown = (): HttpError => new HttpError(503, 'shutting_down', 'the server is shutting down');
-
 const leastBusy = (threads: readonly CodecThread[]): CodecThread =>
   threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
 
@@ -124,7 +122,7 @@ class CodecThread {
   sessions = 0;
   readonly #options: Required<CodecThreadOptions>;
   #worker: Worker | undefined;
-  /** The first is with the worker. The others are not sent yet, so that what a worker takes down with it is one request. */
+  /** The first has been sent to the worker. The others wait here, so that a dying worker takes only one request with it. */
   #waiting: Waiting[] = [];
   #deadline: NodeJS.Timeout | undefined;
   #closed = false;
@@ -155,7 +153,7 @@ class CodecThread {
     throw new HttpError(status, code, message, { headers, ...(param !== undefined && { param }), ...(cause && { cause }) });
   }
 
-  /** Sends what is not answered, to a worker that is there: one that died took along what it knew, and after close() a new one would keep the process. */
+  /** Sends a message without a reply, and only to a running worker: a dead one has lost the encoder anyway, and one started after close() would keep the process alive. */
   tell(request: CodecRequest): void {
     this.#worker?.postMessage(request);
   }
@@ -166,7 +164,7 @@ class CodecThread {
     for (const { reject } of this.#waiting.splice(0)) reject(shuttingDown());
   }
 
-  /** Whoever asked has gone. A file may take minutes, in which those behind it would wait, so the worker that is at it ends, and the next has another. */
+  /** The caller has gone. A file may take minutes, and others wait behind it, so a worker that is decoding it is terminated and the next request starts another. */
   async #forget(waiting: Waiting, signal: AbortSignal): Promise<void> {
     const at = this.#waiting.indexOf(waiting);
     if (at < 0) return;
@@ -174,10 +172,10 @@ class CodecThread {
     if (at === 0) {
       const worker = this.#worker;
       this.#worker = undefined;
-      // What it still says is about what nobody waits for.
+      // Nobody waits for what it still sends.
       worker?.removeAllListeners().on('error', () => {});
       if (!this.#closed) this.#sendFirst();
-      // It writes the file until then.
+      // Until it has ended, it may still write the file.
       await worker?.terminate();
     }
     waiting.reject(abortErrorOf(signal));
@@ -211,16 +209,14 @@ class CodecThread {
     this.#deadline = setTimeout(() => void this.#worker?.terminate(), this.#options.deadlineMs).unref();
   }
 
-  /** What the worker was at fails, and all that needs an encoder which was in it. */
+  /** Fails the request that the worker was working on, and those that need an encoder which it held. */
   #fail(worker: Worker, cause: unknown): void {
     if (this.#worker === worker) this.#worker = undefined;
     clearTimeout(this.#deadline);
     const [first, ...others] = this.#waiting;
     const lost = [...(first ? [first] : []), ...others.filter(({ request }) => request.type !== 'decode')];
     this.#waiting = others.filter(({ request }) => request.type === 'decode');
-    for (const { reject } of lost) {
-      reject(new HttpError(500, 'internal_error', 'the audio codec failed', { headers: { 'x-should-retry': 'false' }, cause }));
-    }
+    for (const { reject } of lost) reject(codecFailed(cause));
     if (!this.#closed) this.#sendFirst();
   }
 }

@@ -6,7 +6,7 @@ import type { Decoded } from './upload/decode.ts';
 import { createSampleEncoder } from './encoders.ts';
 import type { SampleEncoding } from './encoders.ts';
 import type { Rates, SampleEncoder } from './pcm.ts';
-import { HttpError, toHttpError } from '../http/errors.ts';
+import { codecFailed, toHttpError } from '../http/errors.ts';
 
 /** `id` names a decoding, or an encoder from `open` to `finish` or `discard`. Every message but `discard` is answered once, in order. */
 export type CodecRequest =
@@ -58,7 +58,7 @@ async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
     return undefined;
   }
   // The worker that had it died, and this one took its place.
-  if (!encoder) throw new HttpError(500, 'internal_error', 'the audio codec failed', { headers: { 'x-should-retry': 'false' } });
+  if (!encoder) throw codecFailed();
   if (request.type === 'push') return { id, bytes: encoder.encode(request.samples) };
   encoders.delete(id);
   const bytes = encoder.finish();

@@ -4,7 +4,7 @@ import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors
 import { Blocks } from './blocks.ts';
 import type { Upload, UploadBudget } from './upload-budget.ts';
 
-export const MAX_JSON_BYTES = 16 << 20;
+const MAX_JSON_BYTES = 16 << 20;
 const MAX_DEPTH = 64;
 const MAX_ELEMENTS = 200_000;
 /** How long a body may bring nothing before its request is given up. */
@@ -95,7 +95,7 @@ async function readBytes(request: Request, limit: number, { budget, signal }: Re
     request.on('error', reject);
     const cut = (): void => reject(new HttpError(400, 'invalid_json', 'the body ended early'));
     request.on('close', cut);
-    // Whoever aborts knows a better reason, which the job's frame tells.
+    // The abort's own reason says more; ListenerContext.job answers with it.
     signal?.addEventListener('abort', cut);
   });
   try {

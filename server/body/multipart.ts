@@ -40,7 +40,7 @@ export async function readForm(request: Request, maxFileBytes: number, budget: U
     stop: (error: HttpError) => parser.onError(error),
   };
   const upload = budget.open(request.socket.remoteAddress ?? '', size, reader);
-  // Whoever aborts knows a better reason, which the job's frame tells.
+  // The abort's own reason says more; ListenerContext.job answers with it.
   signal?.addEventListener('abort', () => parser.onError(malformed('the form ended early')));
   askForBody(request);
   try {

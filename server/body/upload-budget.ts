@@ -1,6 +1,7 @@
 /**
- * Memory of uploads: counted as it arrives, shared between addresses, and never filled so far that nobody can finish. An upload that finds
- * no room is not refused: it is read no further until there is some, so that its sender waits.
+ * Memory of uploads: counted as it arrives, shared between addresses, and never filled so far that nobody can finish. An upload that finds no
+ * room is not refused. It is read no further until there is some, so its sender waits. Once whole, an upload reserves room for its samples
+ * (`reserve`) before it is decoded, and then holds these alone (`settle`).
  */
 import { HttpError } from '../http/errors.ts';
 
@@ -41,8 +42,8 @@ interface Pool {
   held: number;
   /** Open uploads, whole or not. */
   uploads: number;
-  /** Uploads whose samples are decoded or transcribed. */
-  heard: number;
+  /** Uploads that have room for their samples, and so are decoded or transcribed. */
+  reserved: number;
 }
 
 export class UploadBudget {
@@ -50,7 +51,7 @@ export class UploadBudget {
   readonly #uploads = new Set<Upload>();
   readonly #pools = new Map<string, Pool>();
   /** Whole uploads that wait for room for their samples, first come, first served. */
-  readonly #listening: { readonly upload: Upload; readonly bytes: number; readonly start: () => void }[] = [];
+  readonly #reserving: { readonly upload: Upload; readonly bytes: number; readonly start: () => void }[] = [];
   readonly #now: () => number;
   #sweeper: NodeJS.Timeout | undefined;
   /** When the event loop, in its present round, began to read uploads. */
@@ -74,7 +75,7 @@ export class UploadBudget {
    */
   open(address: string, size: number, reader: UploadReader): Upload {
     const key = networkOf(address);
-    const pool = this.#pools.get(key) ?? { held: 0, uploads: 0, heard: 0 };
+    const pool = this.#pools.get(key) ?? { held: 0, uploads: 0, reserved: 0 };
     const isFull = (): boolean => {
       const receiving = this.#receiving();
       const { maxUploads } = this.limits;
@@ -133,20 +134,20 @@ export class UploadBudget {
   }
 
   /** @internal Waits for room for samples beside the upload's bytes. */
-  async hear(upload: Upload, bytes: number, signal: AbortSignal): Promise<void> {
+  async reserve(upload: Upload, bytes: number, signal: AbortSignal): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const entry = { upload, bytes, start: resolve };
-      this.#listening.push(entry);
+      this.#reserving.push(entry);
       signal.addEventListener('abort', () => {
-        const at = this.#listening.indexOf(entry);
-        if (at >= 0) this.#listening.splice(at, 1);
+        const at = this.#reserving.indexOf(entry);
+        if (at >= 0) this.#reserving.splice(at, 1);
         reject(signal.reason instanceof Error ? signal.reason : new Error('the upload was aborted'));
       });
       this.#serve();
     });
   }
 
-  /** @internal The upload now holds these bytes and nothing else. */
+  /** @internal The upload now holds these bytes of samples and nothing else. */
   settle(upload: Upload, bytes: number): void {
     this.#hold(upload, bytes - upload.held);
     this.#serve();
@@ -157,7 +158,7 @@ export class UploadBudget {
     if (!this.#uploads.delete(upload)) return;
     upload.pool.held -= upload.held;
     upload.pool.uploads--;
-    if (upload.heard) upload.pool.heard--;
+    if (upload.reserved) upload.pool.reserved--;
     for (const [key, pool] of this.#pools) if (pool.uploads === 0) this.#pools.delete(key);
     if (this.#uploads.size === 0) {
       clearInterval(this.#sweeper);
@@ -241,18 +242,18 @@ export class UploadBudget {
     return true;
   }
 
-  /** After room was made: whole uploads are heard first, then those that wait are read on. */
+  /** After room was made: whole uploads get room for their samples first, then those that wait are read on. */
   #serve(): void {
     const { maxBytes } = this.limits;
-    for (const entry of [...this.#listening]) {
+    for (const entry of [...this.#reserving]) {
       const { upload, bytes, start } = entry;
-      const heard = sum([...this.#pools.values()], (pool) => pool.heard);
-      // One is always heard, however long it is: else nothing would ever be freed.
-      if (heard > 0 && this.held + bytes > maxBytes) break;
-      if (upload.pool.heard > 0 && upload.pool.held + bytes > this.#share) continue;
-      this.#listening.splice(this.#listening.indexOf(entry), 1);
-      upload.heard = true;
-      upload.pool.heard++;
+      const reserved = sum([...this.#pools.values()], (pool) => pool.reserved);
+      // One always gets room, however long it is: else nothing would ever be freed.
+      if (reserved > 0 && this.held + bytes > maxBytes) break;
+      if (upload.pool.reserved > 0 && upload.pool.held + bytes > this.#share) continue;
+      this.#reserving.splice(this.#reserving.indexOf(entry), 1);
+      upload.reserved = true;
+      upload.pool.reserved++;
       this.#hold(upload, bytes);
       start();
     }
@@ -277,7 +278,8 @@ export class Upload {
   /** Granted and not yet received. */
   credit = 0;
   whole = false;
-  heard = false;
+  /** Has room for its samples. */
+  reserved = false;
   /** Whether it stands still because there is no room, and since when. */
   waiting = false;
   waitingSince = 0;
@@ -308,11 +310,11 @@ export class Upload {
   }
 
   /** Resolves when there is room for this many bytes of samples; rejects with the signal's reason. */
-  async hear(bytes: number, signal: AbortSignal): Promise<void> {
-    await this.#budget.hear(this, bytes, signal);
+  async reserve(bytes: number, signal: AbortSignal): Promise<void> {
+    await this.#budget.reserve(this, bytes, signal);
   }
 
-  /** From now on it holds this many bytes: its samples, and the file they were made of no more. */
+  /** From now on it holds this many bytes: its samples, and no longer the file that they were made of. */
   settle(bytes: number): void {
     this.#budget.settle(this, bytes);
   }

@@ -1,4 +1,4 @@
-/** POST /completions: text that goes on from a prompt, as one JSON body or as server-sent events. */
+/** POST /completions: a continuation of a prompt, as one JSON body or as server-sent events. */
 import type { FinishReason } from '../../engine/api.ts';
 import { finite } from './answer.ts';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';
@@ -16,7 +16,7 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
   return {
     method: 'post',
     path: '/v1/completions',
-    summary: 'Goes on from a prompt',
+    summary: 'Continues a prompt',
     tags: ['chat'],
     body: () => jsonBody(describeCompletionBody({ ...context.names, ...limits })),
     answers: [JSON_TYPE, EVENT_TYPE],

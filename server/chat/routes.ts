@@ -17,14 +17,13 @@ import { readJsonObject } from '../body/json-body.ts';
 import { adminRoutes, tokenRoutes } from './token-routes.ts';
 
 export interface ChatAppOptions extends AppOptions {
-  readonly maxRunningRequests?: number;
   readonly reasoningField?: ReasoningField;
 }
 
 /** The app of the chat listener; no side effects until it is listened on. */
 export function createChatApp(options: ChatAppOptions): Express {
   const context = new ListenerContext('chat', options);
-  const limits = { modelOptional: options.modelOptional ?? false, maxRunningRequests: options.maxRunningRequests ?? 128 };
+  const limits = { modelOptional: options.modelOptional ?? false, maxRunningRequests: context.capacity.maxRunningRequests };
   return createApp(context, [
     chatRoute(context, limits, options.reasoningField ?? 'reasoning_content'),
     completionRoute(context, limits),

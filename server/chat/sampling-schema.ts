@@ -9,7 +9,8 @@ import { given } from '../body/describe.ts';
 import { defined } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
-const MAX_CHOICES = 128;
+/** Choices that one request may ask for, whatever can run at once. */
+export const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
 /** Characters: what may be the beginning of a longer one is compared again with every token. */
 const MAX_STOP = 1024;

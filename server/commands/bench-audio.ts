@@ -1,4 +1,5 @@
 /** The half of `parley bench` that measures speech and transcription. */
+import { TRANSCRIPTION_RATE } from '../../engine/audio/sample-source.ts';
 import type { AdapterReport, ProfileEntry } from '../../engine/index.ts';
 import { kernelRows, percentiles, profile } from './bench-report.ts';
 import type { AudioRow, Report } from './bench-report.ts';
@@ -6,7 +7,7 @@ import { startEngine } from './chat-command.ts';
 
 const TEXT = 'The harbour was quiet that morning, and nobody on the quay had yet heard of the letter.';
 /** Of what is transcribed. */
-const [SECONDS, RATE] = [8, 16_000];
+const SECONDS = 8;
 
 interface AudioCall {
   readonly path: string;
@@ -76,9 +77,9 @@ export async function measureAudio(
 
 /** A sound as of a voice, so that it is decoded. */
 function hum(): Float32Array {
-  const wave = (i: number, hertz: number): number => Math.sin((2 * Math.PI * hertz * i) / RATE);
+  const wave = (i: number, hertz: number): number => Math.sin((2 * Math.PI * hertz * i) / TRANSCRIPTION_RATE);
   return Float32Array.from(
-    { length: SECONDS * RATE },
+    { length: SECONDS * TRANSCRIPTION_RATE },
     (_, i) => 0.2 * (wave(i, 140) + wave(i, 700) + wave(i, 1200)) * (0.6 + 0.4 * wave(i, 4)),
   );
 }

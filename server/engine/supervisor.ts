@@ -14,11 +14,11 @@ export interface SupervisorOptions {
   readonly log: Logger;
   /** Milliseconds without a finished GPU submission, while one is pending, or without any sign of life, before the process is killed. */
   readonly watchdogMs?: number;
-  /** Milliseconds after getting ready from which a death is not one of a row. */
+  /** An engine that lives this many milliseconds after getting ready ends a row of deaths. */
   readonly livedMs?: number;
-  /** Milliseconds until an engine that is started again must be ready, where another limit than that of RELOAD_FACTOR is wanted. */
+  /** Milliseconds within which a restarted engine must be ready; default: by RELOAD_FACTOR. */
   readonly reloadMs?: number;
-  /** Milliseconds that a request whose engine died before it answered anything waits for the next. */
+  /** Milliseconds for which a request whose engine died before answering waits for the next engine. */
   readonly replayWaitMs?: number;
   /** Called when the engine cannot be kept alive: its first start failed, or it died too often in a row. */
   readonly onGiveUp: (error: EngineError) => void;
@@ -37,7 +37,7 @@ const MAX_ATTEMPTS = 10;
 /** The same before it was ever ready: somebody is waiting at a terminal to hear why. */
 const MAX_FIRST_ATTEMPTS = 3;
 
-/** Nothing says how long the first start may take. Those after it load the same, and have this many times as long, or as the watchdog waits if that is more. */
+/** The first start has no limit. Later ones load the same models, so each may take this many times as long as the first, or as the watchdog waits if that is longer. */
 const RELOAD_FACTOR = 10;
 /** The longest time that a timer of Node waits. */
 const LONGEST_MS = 2 ** 31 - 1;

@@ -1,11 +1,12 @@
 /** Gauges and totals of one listener: what its counters and the engine's last snapshot say at the moment of a scrape. */
 import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
+import type { ModelTask } from '../../engine/model-types.ts';
 import type { Engine } from '../../engine/protocol.ts';
-import type { Load, Task } from './load.ts';
+import type { Load } from './load.ts';
 
 export interface GaugeSource {
-  readonly task: Task;
+  readonly task: ModelTask;
   /** Served id, the label of every series. */
   readonly model: string;
   readonly engine: Engine;

@@ -3,8 +3,9 @@
  * this process and the engine's last snapshot, so asking never waits for the engine.
  */
 import type { EngineStatus, ModelInfo } from '../../engine/api.ts';
-
-export type Task = 'chat' | 'speech' | 'transcription';
+import { splitOf } from '../../engine/config.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import type { ModelTask } from '../../engine/model-types.ts';
 
 /** What the operator's settings allow a listener. */
 export interface Capacity {
@@ -17,7 +18,17 @@ export interface Capacity {
   readonly ppSize: number;
 }
 
-export const DEFAULT_CAPACITY: Capacity = { maxRunningRequests: 128, maxQueuedRequests: 512, ppSize: 1 };
+/** The capacity of an engine with these settings. */
+export function capacityOf(config: EngineConfig): Capacity {
+  const { maxRunningRequests, maxQueuedRequests, chunkedPrefillSize } = config;
+  const { ppSize } = splitOf(config);
+  return {
+    maxRunningRequests,
+    maxQueuedRequests,
+    ppSize,
+    ...(chunkedPrefillSize !== 'auto' && { maxPrefillTokens: chunkedPrefillSize }),
+  };
+}
 
 export interface Load {
   readonly running: number;
@@ -39,7 +50,7 @@ export interface Load {
 }
 
 export interface LoadSource {
-  readonly task: Task;
+  readonly task: ModelTask;
   readonly status: EngineStatus;
   readonly model: ModelInfo | undefined;
   /** Requests of this listener that compute. */

@@ -35,7 +35,7 @@ export function workerRoutes(context: ListenerContext): Route[] {
 
 /** SGLang's names, then for whoever may administer every setting, the adapter, the memory and the counters. */
 function serverInfo(context: ListenerContext): Handler {
-  const { engine, options, task } = context;
+  const { engine, options, task, capacity } = context;
   return (request, response) => {
     const status = engine.status();
     const loaded = status.state === 'loading' ? undefined : engine.info();
@@ -52,7 +52,7 @@ function serverInfo(context: ListenerContext): Handler {
       ...(model?.contextLength !== undefined && { context_length: model.contextLength }),
       ...(task === 'chat' && total > 0 && { max_total_tokens: total }),
       max_running_requests: context.load().maxRunning,
-      ...(options.capacity?.maxPrefillTokens !== undefined && { max_prefill_tokens: options.capacity.maxPrefillTokens }),
+      ...(capacity.maxPrefillTokens !== undefined && { max_prefill_tokens: capacity.maxPrefillTokens }),
       is_embedding: false,
       disaggregation_mode: 'null',
       enable_http2: false,
@@ -75,7 +75,7 @@ function serverInfo(context: ListenerContext): Handler {
 /** What runs, whatever was asked for: the parts that the model is split into. */
 function splitInfo(context: ListenerContext): Record<string, number> {
   const parts = context.model()?.ranks?.length ?? 1;
-  const pp = parts === 1 ? 1 : (context.options.capacity?.ppSize ?? 1);
+  const pp = parts === 1 ? 1 : context.capacity.ppSize;
   return { dp_size: 1, tp_size: parts / pp, pp_size: pp };
 }
 

@@ -1,6 +1,7 @@
 /** The routes every listener has besides its own. */
 import type { Request, Response } from 'express';
 import type { ChatRequest } from '../../engine/api.ts';
+import { TRANSCRIPTION_RATE } from '../../engine/audio/sample-source.ts';
 import type { ListenerContext } from './context.ts';
 import { deviceLost } from './errors.ts';
 import type { Handler, Route } from './route.ts';
@@ -48,8 +49,8 @@ export function metricsRoute({ metrics }: ListenerContext): Route {
 const PROBE_MS = 20_000;
 const PROBE_STANDS_MS = 5_000;
 
-/** Samples of silence, 0.1 s at 16 kHz, that a transcription model is made to hear. */
-const PROBE_SAMPLES = 1600;
+/** Samples of silence, 0.1 s, that a transcription model is made to hear. */
+const PROBE_SAMPLES = TRANSCRIPTION_RATE / 10;
 
 /** The least that a listener's model can be asked for. */
 function leastWork(context: ListenerContext, signal: AbortSignal): AsyncIterable<unknown> {

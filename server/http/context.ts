@@ -2,7 +2,9 @@
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { ModelInfo } from '../../engine/api.ts';
+import { resolveConfig } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
+import type { ModelTask } from '../../engine/model-types.ts';
 import type { Engine } from '../../engine/protocol.ts';
 import type { KeyRing } from '../access/keys.ts';
 import { KeyUse } from '../access/limits.ts';
@@ -14,8 +16,8 @@ import { UploadBudget } from '../body/upload-budget.ts';
 import { describeBuild, fingerprint } from '../chat/answer.ts';
 import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
 import type { Phase, Tracer } from '../trace/types.ts';
-import { DEFAULT_CAPACITY, loadOf } from '../fleet/load.ts';
-import type { Capacity, Load, Task } from '../fleet/load.ts';
+import { capacityOf, loadOf } from '../fleet/load.ts';
+import type { Capacity, Load } from '../fleet/load.ts';
 import { ListenerMetrics } from './metrics.ts';
 import type { OriginRules } from './origin.ts';
 
@@ -38,7 +40,7 @@ export interface AppOptions {
   readonly tracer?: Tracer;
   /** What is known of the engine besides its status: how often it was started again, and how long its GPU work has stood still. */
   readonly vitals?: () => EngineVitals;
-  /** What the settings let it take at once. */
+  /** What the settings let it take at once; default: what the engine's own defaults do. */
   readonly capacity?: Capacity;
   /** Effective settings for /server_info. */
   readonly settings?: Readonly<Record<string, unknown>>;
@@ -79,16 +81,17 @@ export interface JobOptions {
 export type JobHandler = (request: Request, response: Response, job: Job) => Promise<void>;
 
 /** Whose key a request came with, as the check of keys found it; undefined = nobody's in particular. */
-export function keyUseOf(response: Response): KeyUse | undefined {
+function keyUseOf(response: Response): KeyUse | undefined {
   const use: unknown = response.locals['keyUse'];
   return use instanceof KeyUse ? use : undefined;
 }
 
 /** The shared parts, handed to the function that adds a listener's own routes. */
 export class ListenerContext {
-  readonly task: Task;
+  readonly task: ModelTask;
   readonly engine: Engine;
   readonly options: AppOptions;
+  readonly capacity: Capacity;
   readonly metrics: ListenerMetrics;
   readonly lifecycle: Lifecycle;
   readonly log: Logger;
@@ -101,10 +104,11 @@ export class ListenerContext {
   /** Running jobs and their request ids, which clients may choose and so repeat. */
   readonly #jobs = new Map<AbortController, string>();
 
-  constructor(task: Task, options: AppOptions) {
+  constructor(task: ModelTask, options: AppOptions) {
     this.task = task;
     this.engine = options.engine;
     this.options = options;
+    this.capacity = options.capacity ?? capacityOf(resolveConfig({}));
     this.metrics = new ListenerMetrics({
       task,
       model: options.modelId,
@@ -126,8 +130,8 @@ export class ListenerContext {
 
   /** What it has to do right now, and what it can take. */
   load(): Load {
-    const { capacity = DEFAULT_CAPACITY } = this.options;
-    return loadOf({ task: this.task, status: this.engine.status(), model: this.model(), inFlight: this.metrics.inFlight, capacity });
+    const { task, engine, capacity } = this;
+    return loadOf({ task, status: engine.status(), model: this.model(), inFlight: this.metrics.inFlight, capacity });
   }
 
   /** Stands for the model and what computes it: equal where equal requests with a seed get equal answers. */

@@ -136,6 +136,11 @@ export function shuttingDown(): HttpError {
   return new HttpError(503, 'shutting_down', 'the server is shutting down', { headers: { ...RETRY_LATER, connection: 'close' } });
 }
 
+/** 500 where a codec worker died at the request, or with an encoder that it had. */
+export function codecFailed(cause?: unknown): HttpError {
+  return new HttpError(500, 'internal_error', 'the audio codec failed', { headers: NO_RETRY, cause });
+}
+
 /** 400 for a field that should be there. */
 export function missingParameter(param: string): HttpError {
   return new HttpError(400, 'missing_required_parameter', `'${param}' is required`, { param });

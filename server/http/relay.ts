@@ -1,4 +1,4 @@
-/** The events of a call on their way to its reader: counted, sent as they come, and what fails on the way told where the reader still hears it. */
+/** Relays a call's events to its reader: counts them, sends them as they come, and reports a failure in a way that the reader can still receive. */
 import type { Response } from 'express';
 import type { Job, ListenerContext } from './context.ts';
 import { toHttpError } from './errors.ts';
@@ -42,8 +42,8 @@ export async function* countAudio<Event>(
 }
 
 /**
- * Sends events as they come, then [DONE]; `undefined` only begins the stream. A failure before it has begun is thrown, to be a plain error; after it, it is
- * a frame that clients raise as one.
+ * Sends events as they come, then [DONE]; `undefined` only begins the stream. A failure before the stream has begun is thrown, and becomes a plain error
+ * response. A later one is sent as a frame, which clients raise as an error.
  */
 export async function relay(response: Response, job: Job, events: AsyncIterable<object | undefined>): Promise<void> {
   const stream = new EventStream(response);
@@ -61,7 +61,7 @@ export async function relay(response: Response, job: Job, events: AsyncIterable<
   stream.end();
 }
 
-/** How a failure in the middle of an answer is shown, and its code in the log line. The reason of an abort says more than what it broke. */
+/** A failure in the middle of an answer, as its reader is shown it; its code goes into the log line. Of an aborted job the abort's reason is shown, which says more than the error it led to. */
 export function failureOf(job: Job, error: unknown): HttpError {
   const shown = toHttpError(job.signal.aborted ? job.signal.reason : error);
   job.note({ code: shown.code });

@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ENGINE_SETTINGS, splitOf } from '../../engine/config.ts';
 import type { EngineConfig, ModelSource } from '../../engine/config.ts';
+import { MODEL_TASKS } from '../../engine/model-types.ts';
+import type { ModelTask } from '../../engine/model-types.ts';
 import { modelName } from '../../engine/util/model-name.ts';
 import { PRESETS, presetModels } from '../../sources/index.ts';
 import type { RecommendedModel } from '../../sources/index.ts';
@@ -10,7 +12,6 @@ import { readKeys } from '../access/keys.ts';
 import type { KeyRow } from '../access/limits.ts';
 import { readTls } from '../access/tls.ts';
 import type { TlsFiles, TlsOptions } from '../access/tls.ts';
-import type { Capacity, Task } from '../fleet/load.ts';
 import { readHost, readOrigin } from '../http/origin.ts';
 import type { OriginRules } from '../http/origin.ts';
 import { FLAGS } from './flags.ts';
@@ -25,7 +26,7 @@ import { languageCode } from '../transcription/languages.ts';
 import { BUNDLED, PAGE, ROOT } from '../setup/layout.mjs';
 
 export interface ListenerSettings {
-  readonly task: Task;
+  readonly task: ModelTask;
   readonly port: number;
   readonly modelId: string;
   readonly aliases: readonly string[];
@@ -38,7 +39,6 @@ export interface ServerConfig {
   readonly engine: EngineConfig;
   /** Whether the operator named a context length, instead of taking the default. */
   readonly contextAsked: boolean;
-  readonly capacity: Capacity;
   readonly toggles: Settings['dawnToggles'];
   readonly host: string;
   /** One for each task that has a model. */
@@ -80,7 +80,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     speech: modelSource(settings.speechModel),
     transcription: modelSource(settings.transcriptionModel),
   };
-  const listeners = TASKS.flatMap((task) => {
+  const listeners = MODEL_TASKS.flatMap((task) => {
     const modelId = sources[task]?.id;
     const port = task === 'chat' ? settings.port : settings[`${task}Port`];
     return modelId === undefined ? [] : [{ task, port, modelId, aliases: settings[`${task}Alias`] }];
@@ -94,12 +94,6 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     preset,
     engine: checkSplit({ ...engineSettings(settings, called), ...defined(sources), ...(vad && { vad: { path: vad.path } }) }, called),
     contextAsked: given.has('contextLength'),
-    capacity: {
-      maxRunningRequests: settings.maxRunningRequests,
-      maxQueuedRequests: settings.maxQueuedRequests,
-      ppSize: splitOf(settings).ppSize,
-      ...(settings.chunkedPrefillSize !== 'auto' && { maxPrefillTokens: settings.chunkedPrefillSize }),
-    },
     toggles: settings.dawnToggles,
     host,
     listeners,
@@ -143,9 +137,6 @@ function withPreset(
 export function isBundled(path: string): boolean {
   return BUNDLED !== undefined && dirname(path) === resolve(BUNDLED, 'models');
 }
-
-/** The tasks in the order of their listeners. */
-export const TASKS = ['chat', 'speech', 'transcription'] as const;
 
 /** The rows of the file of keys, if one is named. */
 function keysOf(path: string | undefined, called: Called): ServerConfig['keys'] {

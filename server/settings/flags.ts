@@ -4,9 +4,10 @@ import { defaultsOf, defineSettings } from '../../engine/util/setting.ts';
 import type { Setting, SettingsOf } from '../../engine/util/setting.ts';
 import { PRESETS } from '../../sources/index.ts';
 import { REASONING_FIELDS } from '../chat/choice.ts';
-import { FORMATS as SPEECH_FORMATS } from '../speech/schema.ts';
+import { SPEECH_ALIASES, FORMATS as SPEECH_FORMATS } from '../speech/schema.ts';
 import { dashed } from './remedies.ts';
 import { VOICE_ALIAS_LIST } from '../speech/voice-aliases.ts';
+import { TRANSCRIPTION_ALIASES } from '../transcription/schema.ts';
 
 /** Seconds, 23 days, that a timer can wait; one that is to wait for longer does not wait at all. */
 const LONGEST_WAIT = 2_000_000;
@@ -52,14 +53,14 @@ const SERVER_SETTINGS = defineSettings({
   chatAlias: { type: 'list', default: [], group: 'Models', value: 'IDS', help: 'other ids the chat model answers to' },
   speechAlias: {
     type: 'list',
-    default: ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'],
+    default: SPEECH_ALIASES,
     group: 'Models',
     value: 'IDS',
     help: 'other ids the speech model answers to',
   },
   transcriptionAlias: {
     type: 'list',
-    default: ['whisper-1'],
+    default: TRANSCRIPTION_ALIASES,
     group: 'Models',
     value: 'IDS',
     help: 'other ids the transcription model answers to',

@@ -1,3 +1,4 @@
+/** Text files that settings name: keys, certificates, a config file. */
 import { readFileSync } from 'node:fs';
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -1,12 +1,12 @@
 /** Models named by a source (the hub, a package, an address, a recipe) become folders and files before the engine starts. */
 import { existsSync } from 'node:fs';
 import type { EngineConfig, ModelSource } from '../../engine/config.ts';
+import { MODEL_TASKS } from '../../engine/model-types.ts';
+import type { ModelTask } from '../../engine/model-types.ts';
 import { modelName } from '../../engine/util/model-name.ts';
 import { recommendedByName } from '../../sources/index.ts';
 import { resolveSource } from '../../sources/node/index.ts';
 import type { ResolveOptions, Resolved } from '../../sources/node/index.ts';
-import type { Task } from '../fleet/load.ts';
-import { TASKS } from './config.ts';
 import type { ServerConfig } from './config.ts';
 
 /** What a model of this name is sampled with where its own files say nothing. */
@@ -16,8 +16,8 @@ export function recommendedSampling(source: string | undefined): ModelSource['sa
 
 /** The settings with each model's source replaced by the folder or file that it stands for; fetches what is not here. Throws SourceError. */
 export async function resolveModels(config: ServerConfig, options: ResolveOptions): Promise<ServerConfig> {
-  const found = new Map<Task, Resolved & { readonly named: string }>();
-  for (const task of TASKS) {
+  const found = new Map<ModelTask, Resolved & { readonly named: string }>();
+  for (const task of MODEL_TASKS) {
     const path = config.engine[task]?.path;
     // A folder or file that is there is taken first, and needs no look at caches.
     if (path === undefined || (existsSync(path) && !path.endsWith('.json'))) continue;
@@ -27,7 +27,7 @@ export async function resolveModels(config: ServerConfig, options: ResolveOption
   if (found.size === 0 && !sampling) return config;
   const engine: Record<string, unknown> = { ...config.engine };
   // An id that was asked for stays; one made from the source's last part becomes the model's.
-  const idOf = (task: Task, id: string): string => (found.get(task)?.named === id ? found.get(task)!.id : id);
+  const idOf = (task: ModelTask, id: string): string => (found.get(task)?.named === id ? found.get(task)!.id : id);
   for (const [task, { path }] of found) engine[task] = { ...config.engine[task], path, id: idOf(task, config.engine[task]?.id ?? '') };
   if (sampling) engine['chat'] = { ...(engine['chat'] as ModelSource), sampling };
   const listeners = config.listeners.map((listener) => ({ ...listener, modelId: idOf(listener.task, listener.modelId) }));

@@ -58,7 +58,7 @@ export async function adapterNames(): Promise<readonly string[]> {
 }
 
 /** Probes every driver file in a process of its own, one after the other, so that they do not slow each other down. */
-export async function findAdapters(): Promise<Found> {
+async function findAdapters(): Promise<Found> {
   const [listing] = (await probe({}, ['--list'])).lines;
   const standard = listing?.type === 'listed' ? listing.standard : undefined;
   const files: readonly (string | undefined)[] = driverFiles();

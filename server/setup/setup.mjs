@@ -1,7 +1,7 @@
 /**
- * What `npm start` and `npm test` do before anything else can run: npm packages and the playground; the adapter is the matter of
- * setup-drivers.mjs. Plain Node, because nothing is installed yet. Everything is found out anew each time (well under a second); nothing
- * is installed twice, and nothing of the system is changed. PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
+ * What `npm start` and `npm test` do before anything else can run: they install the npm packages and build the playground. drivers.mjs sees
+ * to the adapter. Plain Node, because nothing is installed yet. Each run checks afresh what is missing (well under a second), so nothing is
+ * installed twice. Nothing outside the checkout changes. PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';

@@ -12,7 +12,7 @@ await withSetup(() => {
   installPackages({ dev: false });
   const argv = process.argv.slice(2);
   if (!argv.includes('--help')) {
-    // The loader of libraries reads its variable when a process starts, so they are for the server, not for this one.
+    // The dynamic linker reads LD_LIBRARY_PATH when a process starts, so these variables are for the server's process.
     Object.assign(process.env, ensureAdapter().environment);
     buildPlayground();
   }
@@ -21,9 +21,9 @@ await withSetup(() => {
 
 function run(argv) {
   const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-  // By its address: files that are named are looked for where the command was given, and tsx is not there.
+  // As a URL: a bare name would be resolved from the working directory, where tsx need not be.
   const loader = IS_REPOSITORY ? ['--import', import.meta.resolve('tsx')] : [];
-  // By the channel, whose end closes with this process, the server notices that this one was killed and passes no signals on.
+  // The IPC channel closes with this process: so the server notices that this one was killed, and can pass on no more signals.
   const options = { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], env: { ...process.env, PARLEY_STARTED: '1' } };
   const server = spawn(process.execPath, [...loader, main, ...argv], options);
   // Ctrl-C in a terminal reaches the server directly as well; it takes two within half a second for one.

@@ -10,6 +10,9 @@ import type { ModelNames } from '../body/describe.ts';
 import { defined, validate } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
+/** Other ids that a speech model answers to: those of OpenAI's models, which programs ask for. */
+export const SPEECH_ALIASES: readonly string[] = ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'];
+
 /** Formats of the API. */
 export const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const;
 export type SpeechFormat = (typeof FORMATS)[number];
@@ -52,7 +55,7 @@ export interface SpeechCall {
 }
 
 /** The current form of the body of POST /audio/speech. */
-export const currentSpeechSchema = z.object({
+const currentSpeechSchema = z.object({
   model: z.string().optional(),
   input: z.string(),
   voice: z.union([z.string(), z.object({ id: z.string() }).transform(({ id }) => id)]),
@@ -66,7 +69,7 @@ export const currentSpeechSchema = z.object({
 });
 
 /** Its earlier form. */
-export const earlierSpeechSchema = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
+const earlierSpeechSchema = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
 
 /** The body of POST /audio/speech as JSON Schema. */
 export function describeSpeechBody({ maxInput, legacy, ...names }: DescribedLimits & ModelNames): Json {

@@ -29,7 +29,7 @@ interface Span {
   readonly status: { readonly code?: number };
 }
 
-export interface TracerOptions {
+interface TracerOptions {
   /** Of the collector, without /v1/traces. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -38,7 +38,7 @@ export interface TracerOptions {
 }
 
 /** A tracer by OpenTelemetry's own variables. */
-export function createTracer(env: Readonly<Record<string, string | undefined>>, log: Logger): OtlpTracer {
+export function createTracer(env: Readonly<Record<string, string | undefined>>, log: Logger): Tracer {
   const pairs = (env['OTEL_EXPORTER_OTLP_HEADERS'] ?? '').split(',').flatMap((pair) => {
     const [, name, value] = /^\s*([^=\s]+)\s*=(.*)$/.exec(pair) ?? [];
     return name === undefined ? [] : [[name, decoded(value!.trim())] as const];
@@ -57,7 +57,7 @@ function decoded(value: string): string {
   }
 }
 
-export class OtlpTracer implements Tracer {
+class OtlpTracer implements Tracer {
   readonly #options: TracerOptions;
   #waiting: Span[] = [];
   #timer: NodeJS.Timeout | undefined;

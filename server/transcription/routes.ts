@@ -45,14 +45,14 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
           job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
           warn(response, call.warnings);
           job.enter('unpack');
-          await upload.hear(decodedBytes(call.file), job.signal);
+          await upload.reserve(decodedBytes(call.file), job.signal);
           const { samples, warnings, discard } = await options.codec.decode(call.file, job.signal);
           try {
             upload.settle(sampleBytes(samples));
             warn(response, warnings);
             job.enter('encode');
-            const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
-            const events = countAudio(context, job, heard, COUNT);
+            const transcribed = context.engine.transcribe({ ...call.request, samples }, job.signal);
+            const events = countAudio(context, job, transcribed, COUNT);
             await (call.stream
               ? relay(response, job, transcriptEvents(noted(response, events, job), call))
               : sendWhole(response, events, call, job));
@@ -75,8 +75,8 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
     handler: handle(task),
   });
   return createApp(context, [
-    route('transcribe', '/v1/audio/transcriptions', 'Writes down speech'),
-    route('translate', '/v1/audio/translations', 'Writes down speech in English, where the model can'),
+    route('transcribe', '/v1/audio/transcriptions', 'Transcribes speech'),
+    route('translate', '/v1/audio/translations', 'Translates speech into English, where the model can'),
   ]);
 }
 
@@ -96,7 +96,7 @@ async function sendWhole(response: Response, events: AsyncIterable<Transcription
   else response.json(body);
 }
 
-/** What is served otherwise than asked goes into a header: the bodies have no place for it. */
+/** Says in a header where the answer differs from what was asked: the bodies have no place for it. */
 function warn(response: Response, warnings: readonly string[] = []): void {
   for (const warning of warnings) response.append('x-parley-warning', warning);
 }

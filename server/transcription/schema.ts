@@ -11,10 +11,13 @@ import type { Json } from '../http/route.ts';
 import { parseBoolean } from './form-values.ts';
 import { languageCode } from './languages.ts';
 
+/** Other ids that a transcription model answers to, as with speech. */
+export const TRANSCRIPTION_ALIASES: readonly string[] = ['whisper-1'];
+
 /** Formats this server answers with. */
-export const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
+const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
 export type TranscriptFormat = (typeof BUILT_FORMATS)[number];
-export const GRANULARITIES = ['segment', 'word'] as const;
+const GRANULARITIES = ['segment', 'word'] as const;
 export type Granularity = (typeof GRANULARITIES)[number];
 /** Formats that say when something was said. */
 const TIMED: readonly TranscriptFormat[] = ['srt', 'verbose_json', 'vtt'];

@@ -1,5 +1,5 @@
 /** What lies in the caches, and how it goes away again. */
-import { readFile, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
+import { readFile, readdir, readlink, realpath, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { chooseFiles } from '../choose.ts';
 import type { ModelFormat, RepoFile } from '../choose.ts';
@@ -9,7 +9,7 @@ import { recommendedModel } from '../recommended.ts';
 import type { RecommendedModel } from '../recommended.ts';
 import { parseSource } from '../source.ts';
 import type { HubSource } from '../source.ts';
-import { folderBytes } from './disk.ts';
+import { exists, folderBytes } from './disk.ts';
 import { CachedRepo, isBelow, repoOfFolder } from './hub-cache.ts';
 import { isLocked } from './lock.ts';
 import { findCached } from './pull-hub.ts';
@@ -142,15 +142,7 @@ async function findOwn(text: string, settings: SourceSettings): Promise<string |
   } catch {
     return undefined; // says nothing that this cache could hold
   }
-  const isHere = await Promise.all(
-    [folder, `${folder}.work`].map((path) =>
-      stat(path).then(
-        () => true,
-        () => false,
-      ),
-    ),
-  );
-  return isHere.some(Boolean) ? folder : undefined;
+  return (await exists(folder)) || (await exists(`${folder}.work`)) ? folder : undefined;
 }
 
 async function removeHub(text: string, source: HubSource, cache: string): Promise<number> {

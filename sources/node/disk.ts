@@ -56,6 +56,13 @@ export function diskError(error: unknown, path: string): unknown {
   return error;
 }
 
+/** Whether anything is at this path. */
+export const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
 /** Bytes of the files in a folder; links count nothing. */
 export async function folderBytes(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);

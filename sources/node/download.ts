@@ -222,6 +222,12 @@ async function hashProblem(job: FileJob, path: string, downloads: Downloads): Pr
   );
 }
 
+/** A file that is not the one that a recipe names. */
+export function wrongHash(name: string, found: string, expected: string): SourceError {
+  const hashes = `SHA-256 ${found.slice(0, 12)}…, expected ${expected.slice(0, 12)}…`;
+  return new SourceError('damaged', `${name} is not what its hash says (${hashes}); it was thrown away`);
+}
+
 /** The hash of a whole file in hex. */
 export async function hashOf(
   path: string,

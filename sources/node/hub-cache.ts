@@ -6,10 +6,8 @@ import { copyFile, link, mkdir, readFile, readdir, realpath, rename, rm, stat, s
 import { dirname, join, relative, sep } from 'node:path';
 import type { RepoFile } from '../choose.ts';
 import { SourceError } from '../errors.ts';
-import { isHubName, quoteName } from '../names.ts';
+import { isCommit, isHubName, quoteName } from '../names.ts';
 import { diskError } from './disk.ts';
-
-const COMMIT = /^[0-9a-f]{40}$/;
 
 /** One model's folder in the cache. Names are checked before they come here. */
 export class CachedRepo {
@@ -36,13 +34,13 @@ export class CachedRepo {
 
   /** The commit that a revision was when it was last asked for. */
   async commitOf(revision: string): Promise<string | undefined> {
-    if (COMMIT.test(revision)) return revision;
+    if (isCommit(revision)) return revision;
     const text = (await readFile(join(this.folder, 'refs', ...revision.split('/')), 'utf8').catch(() => '')).trim();
-    return COMMIT.test(text) ? text : undefined;
+    return isCommit(text) ? text : undefined;
   }
 
   async setCommit(revision: string, commit: string): Promise<void> {
-    if (!COMMIT.test(revision)) await writeWhole(join(this.folder, 'refs', ...revision.split('/')), commit);
+    if (!isCommit(revision)) await writeWhole(join(this.folder, 'refs', ...revision.split('/')), commit);
   }
 
   /** The files of a commit: as the hub listed them, else those that another tool has put here; undefined when nothing is here. */

@@ -10,6 +10,7 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SourceError } from '../errors.ts';
+import type { PullContext } from './context.ts';
 import { diskError } from './disk.ts';
 
 interface LockRecord {
@@ -26,6 +27,15 @@ export interface LockOptions {
   readonly pollMs: number;
   /** Called while another process has the lock. */
   readonly onWait: (other: Pick<LockRecord, 'pid' | 'done' | 'total'>) => void;
+}
+
+/** Waits for another process that pulls `what`, and shows how far that one is. */
+export function lockOptions(what: string, { signal, tuning, onProgress }: PullContext): LockOptions {
+  return {
+    signal,
+    pollMs: tuning.pollMs,
+    onWait: ({ pid, done, total }) => onProgress({ what, step: 'fetching', done, ...(total > 0 && { total }), process: pid }),
+  };
 }
 
 /** What the holder of a lock may do with it. */

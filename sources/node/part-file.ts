@@ -21,7 +21,7 @@ interface Note {
 }
 
 /** `.incomplete` would be taken up by Hugging Face's own client, which knows of no holes. */
-export const partPath = (to: string): string => `${to}.parley-part`;
+const partPath = (to: string): string => `${to}.parley-part`;
 const notePaths = (part: string): readonly [string, string] => [`${part}.0.json`, `${part}.1.json`];
 
 export class PartFile {

@@ -6,6 +6,7 @@ import type { Choice, RepoFile } from '../choose.ts';
 import { SourceError } from '../errors.ts';
 import { fileRefusal, fileUrl, readRepository } from '../hub.ts';
 import type { Hub, Repository } from '../hub.ts';
+import { isCommit } from '../names.ts';
 import { formatSource, shortSource } from '../source.ts';
 import type { HubSource } from '../source.ts';
 import type { PullContext, Resolved } from './context.ts';
@@ -13,7 +14,7 @@ import { diskError, requireRoom } from './disk.ts';
 import { downloadFile, limiter, waiter } from './download.ts';
 import type { Downloads, FileJob } from './download.ts';
 import { CachedRepo } from './hub-cache.ts';
-import { withLock } from './lock.ts';
+import { lockOptions, withLock } from './lock.ts';
 import type { HeldLock } from './lock.ts';
 import { keptBytes } from './part-file.ts';
 import { Tally } from './tally.ts';
@@ -25,7 +26,7 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   const cached = await findCached(repo, source);
   // What another tool has left may lack a file; only the hub's listing tells.
   const isWhole = cached !== undefined && (await repo.isListed(cached.commit!));
-  if (cached && isWhole && (!update || isPinned(source))) return cached;
+  if (cached && isWhole && (!update || isCommit(source.revision ?? ''))) return cached;
   if (settings.offline !== undefined) {
     if (cached) return cached;
     throw new SourceError(
@@ -53,14 +54,7 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   await mkdir(repo.folder, { recursive: true }).catch((error: unknown) => {
     throw diskError(error, repo.folder);
   });
-  const text = shortSource(source);
-  const waiting = {
-    signal: context.signal,
-    pollMs: context.tuning.pollMs,
-    onWait: ({ pid, done, total }: { pid: number; done: number; total: number }) =>
-      context.onProgress({ what: text, step: 'fetching', done, ...(total > 0 && { total }), process: pid }),
-  };
-  return withLock(CachedRepo.lockPath(settings.hubCache, source.id), waiting, async (lock) => {
+  return withLock(CachedRepo.lockPath(settings.hubCache, source.id), lockOptions(shortSource(source), context), async (lock) => {
     const fetched = await fetchMissing({ repo, hub, source, context, lock, commit: found.commit, choice });
     await keepFound(repo, source, found);
     return { ...resolved(repo, source, found.commit, choice), fetched };
@@ -94,8 +88,6 @@ export async function findCached(repo: CachedRepo, source: HubSource): Promise<R
   const here = await Promise.all(choice.files.map((file) => repo.has(commit, file)));
   return here.every(Boolean) ? { ...resolved(repo, source, commit, choice), fetched: 0 } : undefined;
 }
-
-const isPinned = ({ revision }: HubSource): boolean => /^[0-9a-f]{40}$/.test(revision ?? '');
 
 async function askHub(hub: Hub, { id, revision = 'main' }: HubSource, { signal }: PullContext): Promise<Repository> {
   const stoppable: typeof fetch = (input, init) => hub.fetch(input, { ...init, signal });

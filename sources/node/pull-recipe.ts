@@ -10,10 +10,10 @@ import { formatRecipe, matchInside } from '../recipe.ts';
 import type { Recipe, RecipeFile } from '../recipe.ts';
 import type { PullContext, Resolved } from './context.ts';
 import { diskError, requireRoom } from './disk.ts';
-import { hashOf } from './download.ts';
-import { withLock } from './lock.ts';
+import { hashOf, wrongHash } from './download.ts';
+import { lockOptions, withLock } from './lock.ts';
 import { fetchParts, packageFolder, urlPath } from './recipe-parts.ts';
-import type { Kitchen } from './recipe-parts.ts';
+import type { RecipePull } from './recipe-parts.ts';
 
 /** What is written beside a whole model: its source, and what it consists of. */
 export interface RecipeRecord {
@@ -25,29 +25,27 @@ export interface RecipeRecord {
 }
 
 /** The record's name in a model's folder. */
-export const RECORD = '.parley-source.json';
+const RECORD = '.parley-source.json';
 
 /** Finds a recipe's model in the cache, or puts it together there; `what` is how people call it. Throws SourceError. */
 export async function resolveRecipe(recipe: Recipe, what: string, context: PullContext): Promise<Resolved> {
-  const { settings, onProgress } = context;
+  const { settings } = context;
   const folder = folderOfRecipe(recipe, settings.ownCache);
   const cached = await findRecipe(recipe, context);
   if (cached) return cached;
   if (settings.offline !== undefined)
     throw new SourceError('offline', `${what} is not, or not wholly, in ${settings.ownCache}, and ${settings.offline} forbids to fetch it`);
-  const onWait = ({ pid, done, total }: { readonly pid: number; readonly done: number; readonly total: number }): void =>
-    onProgress({ what, step: 'fetching', done, ...(total > 0 && { total }), process: pid });
-  return withLock(`${folder}.lock`, { signal: context.signal, pollMs: context.tuning.pollMs, onWait }, async (lock) => {
+  return withLock(`${folder}.lock`, lockOptions(what, context), async (lock) => {
     const done = await findRecipe(recipe, context);
     if (done) return done;
     const signal = AbortSignal.any([context.signal, lock.lost]);
-    const kitchen: Kitchen = { recipe, what, context: { ...context, signal }, work: `${folder}.work`, lock };
-    const fetched = await fetchParts(kitchen);
-    const record = await assemble(kitchen, what);
+    const pull: RecipePull = { recipe, what, context: { ...context, signal }, work: `${folder}.work`, lock };
+    const fetched = await fetchParts(pull);
+    const record = await assemble(pull, what);
     // What stands there is not whole.
     await rm(folder, { recursive: true, force: true });
-    await rename(join(kitchen.work, 'model'), folder);
-    await rm(kitchen.work, { recursive: true, force: true });
+    await rename(join(pull.work, 'model'), folder);
+    await rm(pull.work, { recursive: true, force: true });
     return { ...resolved(record, folder), fetched };
   });
 }
@@ -114,7 +112,7 @@ const resolved = ({ id, files, main }: RecipeRecord, folder: string): Omit<Resol
 });
 
 /** Puts the model together from its parts, checks it, and writes down what it is. */
-async function assemble({ recipe, work, context, what }: Kitchen, source: string): Promise<RecipeRecord> {
+async function assemble({ recipe, work, context, what }: RecipePull, source: string): Promise<RecipeRecord> {
   const folder = join(work, 'model');
   await rm(folder, { recursive: true, force: true });
   const plans = (await Promise.all(recipe.files.map((file) => planFile(file, work)))).flat();
@@ -136,10 +134,7 @@ async function assemble({ recipe, work, context, what }: Kitchen, source: string
     );
     if (plan.sha256 !== undefined && plan.sha256 !== sha256) {
       await rm(work, { recursive: true, force: true });
-      throw new SourceError(
-        'damaged',
-        `${plan.path} of ${what} is not what its hash says (SHA-256 ${sha256.slice(0, 12)}…, expected ${plan.sha256.slice(0, 12)}…); it was thrown away`,
-      );
+      throw wrongHash(`${plan.path} of ${what}`, sha256, plan.sha256);
     }
     files.push({ path: plan.path, size: (await stat(to)).size, sha256 });
   }

@@ -1,12 +1,12 @@
 /** A file at an address. */
-import { mkdir, stat } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SourceError, networkProblem } from '../errors.ts';
 import { secondsToWait } from '../retry-after.ts';
 import { fileNameOf } from '../source.ts';
 import type { UrlSource } from '../source.ts';
 import type { PullContext } from './context.ts';
-import { diskError, requireRoom } from './disk.ts';
+import { diskError, exists, requireRoom } from './disk.ts';
 import { downloadFile, limiter, tagOf, waiter } from './download.ts';
 import { keptBytes } from './part-file.ts';
 
@@ -17,13 +17,7 @@ export async function fetchUrl(
   context: PullContext,
   tell: (done: number, total?: number) => void,
 ): Promise<number> {
-  if (
-    await stat(to).then(
-      () => true,
-      () => false,
-    )
-  )
-    return 0;
+  if (await exists(to)) return 0;
   await mkdir(dirname(to), { recursive: true }).catch((error: unknown) => {
     throw diskError(error, to);
   });

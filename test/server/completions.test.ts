@@ -141,7 +141,7 @@ describe('a text completion', () => {
     ['nothing to generate', { max_tokens: 0 }, 'invalid_value', 'max_tokens'],
     ['at least more than at most', { min_tokens: 17 }, 'invalid_value', 'min_tokens'],
   ])('with %s is refused by name', async (_what, fields, code, param) => {
-    const { chat, engine } = await startListeners({}, { maxRunningRequests: 4 });
+    const { chat, engine } = await startListeners({}, { capacity: { maxRunningRequests: 4, maxQueuedRequests: 20, ppSize: 1 } });
     const { status, json } = await postJson(chat + PATH, { ...GOOD, ...fields });
     expect({ status, ...json.error }, JSON.stringify(json)).toMatchObject({ status: 400, code, param });
     expect(engine.chats).toEqual([]);

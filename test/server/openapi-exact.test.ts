@@ -213,7 +213,8 @@ test.each([
   ['as they come', USUAL],
   ['with a model that may be left out, other limits, and the current form of speech only', OTHER],
 ])('/openapi.json and the code agree %s', async (_, options) => {
-  const started = await startListeners({}, options);
+  const { maxRunningRequests } = options;
+  const started = await startListeners({}, { ...options, capacity: { maxRunningRequests, maxQueuedRequests: 512, ppSize: 1 } });
   for (const base of [started.chat, started.speech]) {
     const takers = takersOf(base, options);
     for (const [path, schema] of Object.entries(await documentOf(base))) {

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { findWavData, parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/upload/decode.ts';
 import { GSM_BLOCK_BYTES, GsmDecoder } from '../../server/audio/upload/gsm.ts';
-import { soundTrack } from '../../server/audio/upload/mp4-edits.ts';
+import { soundTrack } from '../../server/audio/upload/mp4-boxes.ts';
 import { splitPacket } from '../../server/audio/upload/opus-packets.ts';
 import { likeness } from '../support/likeness.ts';
 

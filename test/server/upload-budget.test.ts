@@ -182,20 +182,20 @@ describe('the budget', () => {
     expect(two[0]!.stopped?.code).toBe('queue_full');
   });
 
-  test('hears uploads as their samples find room, one at least', async () => {
+  test('reserves room for the samples of uploads in turn, and always for one', async () => {
     const { budget, open } = rig();
     const never = new AbortController();
     const whole = ['1.1.1.1', '2.2.2.2', '3.3.3.3'].map((address) => open(address, MIB).upload);
     for (const upload of whole) pour(upload);
-    const heard: number[] = [];
-    const hear = (index: number, bytes: number) => whole[index]!.hear(bytes, never.signal).then(() => void heard.push(index));
-    await hear(0, 20 * MIB);
-    const second = hear(1, MIB);
-    expect(heard).toEqual([0]);
+    const reserved: number[] = [];
+    const reserve = (index: number, bytes: number) => whole[index]!.reserve(bytes, never.signal).then(() => void reserved.push(index));
+    await reserve(0, 20 * MIB);
+    const second = reserve(1, MIB);
+    expect(reserved).toEqual([0]);
     whole[0]!.settle(2 * MIB);
     await second;
     const gone = new AbortController();
-    const third = whole[2]!.hear(14 * MIB, gone.signal);
+    const third = whole[2]!.reserve(14 * MIB, gone.signal);
     gone.abort(new Error('gone'));
     await expect(third).rejects.toThrow('gone');
     for (const upload of whole) upload.close();

@@ -3,7 +3,7 @@
  * and differ in where the loudspeakers stand, which does not matter to their mean. Source: ISO/IEC 14496-3, table 1.19; 14496-1, descriptors.
  */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
-import { find, soundTrack } from './mp4-edits.ts';
+import { find, soundTrack } from './mp4-boxes.ts';
 
 const LOW_COMPLEXITY = 2;
 const [NEW_7_1, OLD_7_1] = [12, 7];

@@ -2,7 +2,7 @@
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { instantiateCodecs } from '../codecs-module.ts';
 import { missedEnd } from './cut-short.ts';
-import { presentationOf } from './mp4-edits.ts';
+import { presentationOf } from './mp4-boxes.ts';
 import { OpusStream } from './opus-stream.ts';
 import type { FileFormat } from './sniff.ts';
 

@@ -3,8 +3,8 @@
  * behind the end first, and takes none of them. Sources: ISO/IEC 14496-12, RFC 9559 (Matroska), Apple's "Audio Interchange File Format" and "Core Audio Format".
  */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
-import { Spliced } from './heads.ts';
-import { eachBox, viewOf, whole } from './mp4-edits.ts';
+import { Spliced, viewOf } from './headers.ts';
+import { eachBox, whole } from './mp4-boxes.ts';
 import type { FileFormat } from './sniff.ts';
 
 /** Chunks before the samples, and what they may hold: it is copied. */
@@ -13,14 +13,14 @@ const MAX_HEAD = 1 << 20;
 
 /** Where a file that is cut within its sound said that it would end; undefined for one that is whole, or cannot be read without its end. */
 export function missedEnd(format: FileFormat, bytes: FileBytes): number | undefined {
-  if (format === 'MP4') return filmEnd(bytes);
+  if (format === 'MP4') return mp4End(bytes);
   if (format !== 'WebM') return undefined;
   const end = segmentEnd(bytes);
   return end !== undefined && end > bytes.length ? end : undefined;
 }
 
-/** A film that tells of its sound before it has it is read as far as it goes. */
-function filmEnd(bytes: FileBytes): number | undefined {
+/** An MP4 file whose `moov` stands before its sound is read as far as it goes. */
+function mp4End(bytes: FileBytes): number | undefined {
   let hasMoov = false;
   let at = 0;
   for (const { type, to } of eachBox(bytes, whole(bytes))) {

@@ -1,7 +1,8 @@
-/** An uploaded file to what the transcriber hears: a file of mono samples at 16 kHz. Runs in the codec worker, and holds a piece at a time. */
+/** Decodes an upload into a file of mono samples at 16 kHz, which the transcriber reads. Runs in the codec worker, and holds one piece at a time. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import type { SampleFile } from '../../../engine/api.ts';
 import { Resampler } from '../../../engine/audio/resample.ts';
+import { TRANSCRIPTION_RATE } from '../../../engine/audio/sample-source.ts';
 import { MAX_RATE, MIN_RATE, floatToPcm16, parseWavHeader, wavToMono } from '../../../engine/audio/wav.ts';
 import type { FileBytes, WavHeader } from '../../../engine/audio/wav.ts';
 import { HttpError, requestTooLarge } from '../../http/errors.ts';
@@ -14,14 +15,12 @@ import type { FileFormat, KnownFile } from './sniff.ts';
 import { UnreadError, soundOf } from './unwrap.ts';
 import type { Sound } from './unwrap.ts';
 
-/** Hz of everything the transcription model hears. */
-export const TRANSCRIPTION_RATE = 16_000;
 /** A small file may hold hours; this bounds memory and work. */
 export const MAX_AUDIO_SECONDS = 2 * 60 * 60;
 
 /**
- * What a file of compressed sound may decode to, by its size: ten minutes, and more as a stream of 4 kbit/s has more. No codec of speech is
- * thinner, so what is longer is silence or a bomb, and without this bound a file of a few bytes would need room for hours.
+ * The longest sound that a compressed file may decode to: ten minutes, and one second more per 500 bytes (4 kbit/s). No speech codec has a lower
+ * rate, so a longer sound is silence or a decompression bomb. Without this bound a file of a few bytes would need room for hours.
  */
 const FREE_SECONDS = 600;
 const BYTES_PER_SECOND = 500;
@@ -39,7 +38,7 @@ export interface Decoded {
   readonly warnings: readonly string[];
 }
 
-/** A clock in milliseconds, and what is told now and then while a file is decoded. */
+/** A clock in milliseconds, and what is called now and then while a file is decoded. */
 export interface DecodeOptions {
   readonly now?: () => number;
   readonly onProgress?: () => void;
@@ -54,13 +53,13 @@ export function decodeUpload(bytes: FileBytes, path: string, options: DecodeOpti
   const known = formatOf(bytes);
   if (!known) throw refusal('unsupported_audio', `the file is ${nameOf(bytes)}; ${READ_LIST} files are read`);
   const { format } = known;
-  const sound = found(known, bytes);
+  const sound = soundIn(known, bytes);
   return sound.kind === 'wav'
     ? decodeWav(format, sound.bytes, path)
     : decodeOther({ format, sound, fileBytes: bytes.length }, path, options);
 }
 
-function found(known: KnownFile, bytes: FileBytes): Sound {
+function soundIn(known: KnownFile, bytes: FileBytes): Sound {
   try {
     return soundOf(known, bytes);
   } catch (error) {
@@ -75,10 +74,10 @@ function decodeWav(format: FileFormat, bytes: FileBytes, path: string): Decoded 
   if (seconds > MAX_AUDIO_SECONDS) {
     throw requestTooLarge(`the audio is ${Math.round(seconds)} seconds long; at most ${MAX_AUDIO_SECONDS} are transcribed`, 'file');
   }
-  writePieces(path, pieces(bytes, wav));
+  writePieces(path, wavPieces(bytes, wav));
   const { dataBytes, missingBytes } = wav;
   const cut = `the ${format} file is cut short: ${dataBytes + missingBytes} bytes of samples declared, ${dataBytes} present and transcribed`;
-  return { samples: { path, ...shapeOf(wav) }, warnings: missingBytes > 0 ? [cut] : [] };
+  return { samples: { path, ...decodedShapeOf(wav) }, warnings: missingBytes > 0 ? [cut] : [] };
 }
 
 interface Packed {
@@ -88,12 +87,12 @@ interface Packed {
   readonly fileBytes: number;
 }
 
-/** Everything but samples; what comes of it is kept in 16 bits, which is what speech in it is worth. */
+/** Decodes everything but plain samples. The result is kept in 16 bits, which is precise enough for speech. */
 function decodeOther({ format, sound, fileBytes }: Packed, path: string, options: DecodeOptions): Decoded {
   const tick = budget(format, options);
   const damage: Damage = { packets: 0, isCut: sound.kind !== 'wav' && sound.isCut === true };
   let length = 0;
-  const limit = secondsOf(fileBytes) * TRANSCRIPTION_RATE;
+  const limit = maxSecondsOf(fileBytes) * TRANSCRIPTION_RATE;
   const counted = function* (): Generator<Uint8Array> {
     const pieces = sound.kind === 'packed' ? decodeContainer({ ...sound, tick }, damage) : gsmPieces(sound.bytes, tick);
     for (const samples of resampled(format, pieces)) {
@@ -120,7 +119,7 @@ function* gsmPieces(bytes: FileBytes, tick: () => void): Generator<Piece> {
   }
 }
 
-/** Throws when the file's time is over. */
+/** A function to call at every step: throws once the file has taken BUDGET_MS. */
 function budget(format: FileFormat, { now = () => performance.now(), onProgress }: DecodeOptions): () => void {
   const end = now() + BUDGET_MS;
   return () => {
@@ -151,20 +150,20 @@ function* resampled(format: FileFormat, all: Iterable<Piece>): Generator<Float32
   if (resampler) yield resampler.flush();
 }
 
-/** Bytes of the samples that decodeUpload makes of a file, or the most that it may make; 0 for what it will refuse. */
+/** The most bytes of samples that decodeUpload may make of a file; 0 for one that it will refuse. */
 export function decodedBytes(bytes: FileBytes): number {
   const known = formatOf(bytes);
   if (!known) return 0;
-  const most = sampleBytes({ encoding: 's16', length: secondsOf(bytes.length) * TRANSCRIPTION_RATE });
-  // It is copied without its tags.
+  const most = sampleBytes({ encoding: 's16', length: maxSecondsOf(bytes.length) * TRANSCRIPTION_RATE });
+  // Its sound is copied out of the tags.
   if (known.format === 'FLV') return most + bytes.length;
   try {
     const sound = soundOf(known, bytes, true);
     if (sound.kind !== 'wav') return most;
     const wav = parseWavHeader(sound.bytes);
-    const { encoding, length } = shapeOf(wav);
+    const { encoding, length } = decodedShapeOf(wav);
     const longest = MAX_AUDIO_SECONDS * TRANSCRIPTION_RATE;
-    // A film may have less than it seems to.
+    // A rough look at an MP4 file may find more than there is.
     return length > longest && known.format !== 'MP4' ? 0 : sampleBytes({ encoding, length: Math.min(length, longest) });
   } catch {
     // Why it cannot be read is said by the decoding.
@@ -173,10 +172,10 @@ export function decodedBytes(bytes: FileBytes): number {
 }
 
 /** The longest sound that a file of this many bytes may hold, WAV aside. */
-const secondsOf = (bytes: number): number => Math.min(MAX_AUDIO_SECONDS, FREE_SECONDS + Math.ceil(bytes / BYTES_PER_SECOND));
+const maxSecondsOf = (bytes: number): number => Math.min(MAX_AUDIO_SECONDS, FREE_SECONDS + Math.ceil(bytes / BYTES_PER_SECOND));
 
 const tooLong = (bytes: number): HttpError =>
-  requestTooLarge(`the audio is longer than ${secondsOf(bytes)} seconds, the most that a file of ${bytes} bytes is decoded to`, 'file');
+  requestTooLarge(`the audio is longer than ${maxSecondsOf(bytes)} seconds, the most that a file of ${bytes} bytes is decoded to`, 'file');
 
 const READ_LIST = new Intl.ListFormat('en', { type: 'conjunction' }).format(READ_FORMATS);
 const READ_CODECS = 'AAC, ALAC, FLAC, MP3, Opus, PCM, and Vorbis';
@@ -203,17 +202,17 @@ export function sampleBytes({ encoding, length }: Omit<SampleFile, 'path'>): num
   return length * (encoding === 's16' ? 2 : 4);
 }
 
-/** 16-bit samples that are mono at the model's rate stay as they are, at half the bytes. */
+/** Whether samples are stored as they are, at half the bytes of f32: 16-bit mono at the model's rate. */
 const isKept = ({ encoding, channels, sampleRate }: WavHeader): boolean =>
   encoding === 's16' && channels === 1 && sampleRate === TRANSCRIPTION_RATE;
 
-function shapeOf(wav: WavHeader): Omit<SampleFile, 'path'> {
+function decodedShapeOf(wav: WavHeader): Omit<SampleFile, 'path'> {
   const length = Math.round((wav.frames * TRANSCRIPTION_RATE) / wav.sampleRate);
   return { encoding: isKept(wav) ? 's16' : 'f32', length };
 }
 
 /** The samples of a WAV file as they go into the file for the engine. */
-function* pieces(bytes: FileBytes, wav: WavHeader): Generator<Uint8Array> {
+function* wavPieces(bytes: FileBytes, wav: WavHeader): Generator<Uint8Array> {
   const { from, frames, frameBytes } = wav;
   const resampler = new Resampler(wav.sampleRate, TRANSCRIPTION_RATE);
   for (let first = 0; first < frames; first += PIECE_FRAMES) {

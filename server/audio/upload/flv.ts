@@ -1,6 +1,6 @@
 /** The sound of Flash videos, which meeting rooms and cameras record: tags are taken off, and what is left is a file of MP3, AAC or samples. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
-import { wavHead } from './heads.ts';
+import { wavHeader } from './headers.ts';
 import type { FileFormat } from './sniff.ts';
 
 /** A file within the video, or the name of its codec where nothing here reads that. */
@@ -98,7 +98,7 @@ function wavFile(tag: number, kind: number, data: Uint8Array): Uint8Array {
   const format = new DataView(new ArrayBuffer(16));
   for (const [at, value] of [[0, tag], [2, channels], [12, (channels * bits) / 8], [14, bits]] as const) format.setUint16(at, value, true); // prettier-ignore
   format.setUint32(4, rate, true);
-  const head = wavHead(format, data.length);
+  const head = wavHeader(format, data.length);
   const file = new Uint8Array(head.length + data.length);
   file.set(head);
   file.set(data, head.length);

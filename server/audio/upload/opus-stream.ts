@@ -1,10 +1,9 @@
 /** Packets of an Opus stream to mono samples: libopus in WebAssembly. Source of the head's layout: RFC 7845, section 5.1. */
 import { Decoder } from '@evan/opus/wasm/index.mjs';
+import { TRANSCRIPTION_RATE } from '../../../engine/audio/sample-source.ts';
 import { wavToMono } from '../../../engine/audio/wav.ts';
 import { splitPacket } from './opus-packets.ts';
 
-/** libopus decodes to the rate that the transcriber hears by itself, for a third of the work of 48 kHz, and to mono. */
-const RATE = 16_000;
 /** Times in Opus files are counted at this rate, whatever is decoded to. */
 const CLOCK = 48_000;
 /** OPUS_SET_GAIN, in 256ths of a decibel. */
@@ -23,8 +22,8 @@ interface Head {
 }
 
 export class OpusStream {
-  /** Hz. */
-  readonly rate = RATE;
+  /** Hz. libopus itself decodes to this rate, for a third of the work of 48 kHz, and to mono. */
+  readonly rate = TRANSCRIPTION_RATE;
   readonly #decoders: readonly Decoder[];
   readonly #streams: readonly number[];
   #skipped: number;
@@ -37,16 +36,16 @@ export class OpusStream {
 
   private constructor({ preSkip, gain, streams }: Head) {
     this.#streams = streams;
-    this.#decoders = streams.map(() => new Decoder({ channels: 1, sample_rate: RATE }));
+    this.#decoders = streams.map(() => new Decoder({ channels: 1, sample_rate: TRANSCRIPTION_RATE }));
     for (const decoder of this.#decoders) decoder.ctl(SET_GAIN, gain);
-    this.#skipped = Math.round((preSkip * RATE) / CLOCK);
+    this.#skipped = Math.round((preSkip * TRANSCRIPTION_RATE) / CLOCK);
   }
 
   /** The packet's samples without the last `trimmed` (at 48 kHz); undefined where it is damaged. */
   decode(packet: Uint8Array, trimmed: number): Float32Array | undefined {
     const samples = this.#decode(packet);
     if (!samples) return undefined;
-    const end = Math.max(0, samples.length - Math.round((trimmed * RATE) / CLOCK));
+    const end = Math.max(0, samples.length - Math.round((trimmed * TRANSCRIPTION_RATE) / CLOCK));
     const from = Math.min(this.#skipped, end);
     this.#skipped -= from;
     return samples.subarray(from, end);

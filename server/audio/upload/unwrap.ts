@@ -7,9 +7,9 @@ import type { FileBytes, WavData } from '../../../engine/audio/wav.ts';
 import { withKnownChannels } from './aac-channels.ts';
 import { withRealSize } from './cut-short.ts';
 import type { Sized } from './cut-short.ts';
-import { filmSamples } from './film-samples.ts';
 import { flvSound } from './flv.ts';
-import { Spliced, aiffHead, wavHead } from './heads.ts';
+import { Spliced, aiffHeader, viewOf, wavHeader } from './headers.ts';
+import { mp4Samples } from './mp4-pcm.ts';
 import type { FileFormat, KnownFile } from './sniff.ts';
 
 /** `wav` = samples as they lie in a WAV file; `gsm` = blocks of GSM 06.10; `packed` = what the codecs find in a file of this format. `isCut` = it said that there is more. */
@@ -40,13 +40,13 @@ export function soundOf({ format, at }: KnownFile, file: FileBytes, isRough = fa
   if (format === 'W64') return wavSound(w64AsWav(bytes));
   if (format === 'AU') return { kind: 'packed', format: 'AIFF', ...auAsAiff(bytes) };
   if (format === 'FLV') return flashSound(bytes);
-  if (format === 'MP4') return filmSound(bytes, isRough);
+  if (format === 'MP4') return mp4Sound(bytes, isRough);
   if (format === 'AIFF' || format === 'CAF') return { kind: 'packed', format, ...withRealSize(format, bytes) };
   return { kind: 'packed', format, bytes };
 }
 
-function filmSound(bytes: FileBytes, isRough: boolean): Sound {
-  const samples = filmSamples(bytes, isRough);
+function mp4Sound(bytes: FileBytes, isRough: boolean): Sound {
+  const samples = mp4Samples(bytes, isRough);
   return samples ? { kind: 'wav', bytes: samples } : { kind: 'packed', format: 'MP4', bytes: withKnownChannels(bytes) };
 }
 
@@ -70,7 +70,7 @@ function wavSound(bytes: FileBytes): Sound {
   }
   const content = contentOf(bytes, data);
   // Without the chunks before it, and with the length that there is.
-  return { kind: 'packed', format: 'WAV', bytes: new Spliced(wavHead(data.format, content.length), content), isCut };
+  return { kind: 'packed', format: 'WAV', bytes: new Spliced(wavHeader(data.format, content.length), content), isCut };
 }
 
 function contentOf(bytes: FileBytes, { from, declared }: WavData): FileBytes {
@@ -98,7 +98,7 @@ function w64AsWav(bytes: FileBytes): FileBytes {
       const declared = size - W64_CHUNK;
       // Recorders that cannot go back leave 0 or all ones.
       const isOpen = declared <= 0 || isPlaceholder(declared);
-      return new Spliced(wavHead(format, isOpen ? rest : declared), bytes, at + W64_CHUNK, isOpen ? rest : Math.min(rest, declared));
+      return new Spliced(wavHeader(format, isOpen ? rest : declared), bytes, at + W64_CHUNK, isOpen ? rest : Math.min(rest, declared));
     }
     if (size < W64_CHUNK || size - W64_CHUNK > rest) break;
     if (name === 'fmt ') format = unpadded(viewOf(bytes, at + W64_CHUNK, at + Math.min(size, 128)));
@@ -133,11 +133,6 @@ function auAsAiff(bytes: FileBytes): Sized {
   const rest = Math.max(0, bytes.length - from);
   const frameBytes = (channels * bits) / 8;
   const frames = Math.floor((isPlaceholder(declared) ? rest : Math.min(declared, rest)) / frameBytes);
-  const file = new Spliced(aiffHead({ type, bits, rate, channels, frames }), bytes, from, frames * frameBytes);
+  const file = new Spliced(aiffHeader({ type, bits, rate, channels, frames }), bytes, from, frames * frameBytes);
   return { bytes: file, isCut: !isPlaceholder(declared) && declared > rest };
-}
-
-function viewOf(bytes: FileBytes, from: number, to: number): DataView {
-  const { buffer, byteOffset, byteLength } = bytes.subarray(from, to);
-  return new DataView(buffer, byteOffset, byteLength);
 }

@@ -1,8 +1,8 @@
-/** Headers of files whose samples lie elsewhere. */
+/** Headers: those that are put before samples which lie elsewhere, and a view of those that a file has. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 
 /** A WAV file with this fmt chunk, up to its samples. */
-export function wavHead(format: DataView, dataBytes: number): Uint8Array {
+export function wavHeader(format: DataView, dataBytes: number): Uint8Array {
   const size = format.byteLength + (format.byteLength & 1);
   const head = new Uint8Array(28 + size);
   const view = new DataView(head.buffer);
@@ -27,7 +27,7 @@ export interface AiffShape {
 }
 
 /** An AIFF-C file, up to its samples. */
-export function aiffHead({ type, bits, rate, channels, frames }: AiffShape): Uint8Array {
+export function aiffHeader({ type, bits, rate, channels, frames }: AiffShape): Uint8Array {
   const dataBytes = (frames * channels * bits) / 8;
   const head = new Uint8Array(72);
   const view = new DataView(head.buffer);
@@ -49,6 +49,12 @@ export function aiffHead({ type, bits, rate, channels, frames }: AiffShape): Uin
   put(head, 56, 'SSND');
   view.setUint32(60, 8 + dataBytes);
   return head;
+}
+
+/** The bytes from `from` to before `to`, for reading numbers. */
+export function viewOf(bytes: FileBytes, from: number, to: number): DataView {
+  const { buffer, byteOffset, byteLength } = bytes.subarray(from, to);
+  return new DataView(buffer, byteOffset, byteLength);
 }
 
 function put(bytes: Uint8Array, at: number, text: string): void {

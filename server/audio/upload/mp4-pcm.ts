@@ -1,14 +1,14 @@
 /**
- * Sound in MP4 files and QuickTime films that is not compressed: PCM, floats, A-law and mu-law, as a WAV file has them. Symphonia takes one sample of it at a time,
- * the lowest byte for the first, and knows neither the names that MP4 has for it nor A-law and mu-law. Sources: Apple's "QuickTime File Format", sound sample
+ * Uncompressed sound in MP4 and QuickTime files (PCM, floats, A-law, mu-law), shown as a WAV file. Symphonia reads it one sample at a time, takes every sample for
+ * little-endian, and knows neither MP4's names for it nor A-law and mu-law. Sources: Apple's "QuickTime File Format", sound sample
  * descriptions; ISO/IEC 14496-12; ISO/IEC 23003-5 (`ipcm`, `fpcm`).
  */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
-import { chunksOf } from './film-chunks.ts';
-import type { Chunk } from './film-chunks.ts';
-import { wavHead } from './heads.ts';
-import { find, presentationOf, soundTrack, timescaleOf, viewOf } from './mp4-edits.ts';
-import type { Box } from './mp4-edits.ts';
+import { viewOf, wavHeader } from './headers.ts';
+import { find, presentationOf, soundTrack, timescaleOf } from './mp4-boxes.ts';
+import type { Box } from './mp4-boxes.ts';
+import { chunksOf } from './mp4-chunks.ts';
+import type { Chunk } from './mp4-chunks.ts';
 
 /** What WAV calls PCM, floats, A-law and mu-law. */
 const [PCM, FLOAT, A_LAW, MU_LAW] = [1, 3, 6, 7];
@@ -20,7 +20,7 @@ const HEAD_BYTES = [36, 52, 72] as const;
 const [IS_FLOAT, IS_HIGH_FIRST, IS_SIGNED] = [1, 2, 4];
 const MAX_CHANNELS = 32;
 
-/** How samples lie in a film. */
+/** How samples are stored in the file. */
 interface Layout {
   readonly tag: number;
   readonly bits: number;
@@ -29,8 +29,8 @@ interface Layout {
   readonly isSigned8?: boolean;
 }
 
-/** The samples to be heard as a WAV file, without a copy of them; undefined where the sound is none of these. `isRough`: as many of them, or more. */
-export function filmSamples(bytes: FileBytes, isRough: boolean): FileBytes | undefined {
+/** The samples that are played, as a WAV file, without a copy of them; undefined where the sound is compressed. `isRough`: at least as many as there are. */
+export function mp4Samples(bytes: FileBytes, isRough: boolean): FileBytes | undefined {
   const track = soundTrack(bytes);
   const list = track && find(bytes, track, 'mdia', 'minf', 'stbl', 'stsd');
   const mdhd = track && find(bytes, track, 'mdia', 'mdhd');
@@ -54,7 +54,7 @@ export function filmSamples(bytes: FileBytes, isRough: boolean): FileBytes | und
   const total = all.reduce((sum, chunk) => sum + chunk.length, 0);
   const from = Math.min(total, Math.round(skip * rate) * frameBytes);
   const to = Math.min(total, from + Math.round(length * rate) * frameBytes);
-  return new WavView(bytes, { chunks: all, from, to, layout, head: wavHead(formatOf(layout, rate, channels), to - from) });
+  return new WavView(bytes, { chunks: all, from, to, layout, head: wavHeader(formatOf(layout, rate, channels), to - from) });
 }
 
 /** Hz that have no room in 16 bits; 0 where there is no box of them. */
@@ -183,7 +183,7 @@ class WavView implements FileBytes {
     return joined;
   }
 
-  /** A copy of these bytes of what is heard, as they lie in the film. */
+  /** A copy of these bytes of what is heard, as they lie in the file. */
   #read(from: number, to: number): Uint8Array {
     const out = new Uint8Array(to - from);
     const { chunks } = this.#part;

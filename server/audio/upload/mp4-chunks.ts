@@ -1,8 +1,9 @@
 /** Where in an MP4 file the samples of a track lie that all have one size: in the chunks of its table, and in its fragments. Source: ISO/IEC 14496-12. */
 import { EngineError } from '../../../engine/errors.ts';
 import type { FileBytes } from '../../../engine/audio/wav.ts';
-import { boxes, eachBox, find, viewOf, whole } from './mp4-edits.ts';
-import type { Box } from './mp4-edits.ts';
+import { viewOf } from './headers.ts';
+import { boxes, eachBox, find, whole } from './mp4-boxes.ts';
+import type { Box } from './mp4-boxes.ts';
 
 /** Bytes of sound that lie together. */
 export interface Chunk {
@@ -10,7 +11,7 @@ export interface Chunk {
   readonly length: number;
 }
 
-/** Films have a chunk for a fraction of a second; this bounds what a file of nothing but tables takes. */
+/** Real files have a chunk for a fraction of a second; this bounds what a file of nothing but tables takes. */
 const MAX_CHUNKS = 1 << 20;
 /** Boxes of a fragment, and of a track in one. */
 const MAX_INNER = 12;
@@ -45,7 +46,8 @@ class Chunks {
   /** Whether there may be more. */
   add(from: number, length: number): boolean {
     if (this.#room <= 0) return false;
-    if (this.all.length >= MAX_CHUNKS) throw new EngineError('invalid_audio', `the film has its sound in more than ${MAX_CHUNKS} pieces`);
+    if (this.all.length >= MAX_CHUNKS)
+      throw new EngineError('invalid_audio', `the MP4 file has its sound in more than ${MAX_CHUNKS} pieces`);
     const last = this.all.at(-1);
     this.#room -= length;
     if (last && last.from + last.length === from) this.all[this.all.length - 1] = { from: last.from, length: last.length + length };

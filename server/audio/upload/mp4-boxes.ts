@@ -1,15 +1,7 @@
-/** What of an MP4 file's sound is to be heard: encoders put silence before it and fill the last packet, and the edit list says how much. Source: ISO/IEC 14496-12. */
+/** The boxes that MP4 and QuickTime files consist of, the one track that is read, and by its edit list the part of it that is played. Source: ISO/IEC 14496-12. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
+import { viewOf } from './headers.ts';
 
-/** Seconds. */
-export interface Presentation {
-  /** Decoded before the first sample to be heard. */
-  readonly skip: number;
-  /** To be heard after that; absent = all. */
-  readonly length?: number;
-}
-
-const ALL: Presentation = { skip: 0 };
 /** Boxes looked at in one box; real files have a few dozen. */
 const MAX_BOXES = 1_000;
 /** Tracks looked at: each may have so many boxes, and the thread that looks has others to serve. */
@@ -22,21 +14,7 @@ export interface Box {
   readonly to: number;
 }
 
-/** The presentation of the first sound track; everything where the file does not say, or not rightly. */
-export function presentationOf(bytes: FileBytes): Presentation {
-  const mvhd = find(bytes, whole(bytes), 'moov', 'mvhd');
-  if (!mvhd) return ALL;
-  const track = soundTrack(bytes);
-  const mdhd = track && find(bytes, track, 'mdia', 'mdhd');
-  const elst = track && find(bytes, track, 'edts', 'elst');
-  if (!mdhd || !elst) return ALL;
-  const edit = firstEdit(bytes, elst);
-  const [movieScale, mediaScale] = [timescaleOf(bytes, mvhd), timescaleOf(bytes, mdhd)];
-  if (!edit || !(movieScale > 0) || !(mediaScale > 0)) return ALL;
-  const length = edit.duration / movieScale;
-  return { skip: edit.mediaTime / mediaScale, ...(length > 0 && { length }) };
-}
-
+/** A file as a box, whose boxes are those of the top level. */
 export const whole = (bytes: FileBytes): Box => ({ type: '', from: 0, to: bytes.length });
 
 /** The first of the tracks with sound. */
@@ -49,19 +27,6 @@ export function soundTrack(bytes: FileBytes): Box | undefined {
 function isSound(bytes: FileBytes, track: Box): boolean {
   const handler = find(bytes, track, 'mdia', 'hdlr');
   return handler !== undefined && text(bytes, handler.from + 8) === 'soun';
-}
-
-/** Where the sound begins in the media, if the list has that one edit: more of them are cuts, which are heard as they lie. */
-function firstEdit(bytes: FileBytes, { from, to }: Box): { duration: number; mediaTime: number } | undefined {
-  const view = viewOf(bytes, from, Math.min(to, from + 28));
-  if (view.byteLength < 20 || view.getUint32(4) !== 1) return undefined;
-  const isLong = view.getUint8(0) === 1;
-  if (isLong && view.byteLength < 24) return undefined;
-  const [duration, mediaTime] = isLong
-    ? [Number(view.getBigUint64(8)), Number(view.getBigInt64(16))]
-    : [view.getUint32(8), view.getInt32(12)];
-  // A time of -1 is an empty edit: a pause before the track.
-  return mediaTime < 0 ? undefined : { duration, mediaTime };
 }
 
 /** Ticks a second of an mvhd or mdhd box. */
@@ -109,7 +74,40 @@ export function* eachBox(bytes: FileBytes, { from, to }: Box): Generator<Box> {
 
 const text = (bytes: FileBytes, at: number): string => String.fromCharCode(...bytes.subarray(at, at + 4));
 
-export function viewOf(bytes: FileBytes, from: number, to: number): DataView {
-  const { buffer, byteOffset, byteLength } = bytes.subarray(from, to);
-  return new DataView(buffer, byteOffset, byteLength);
+/** What is played of a sound, in seconds: encoders put silence before it and fill the last packet. */
+export interface Presentation {
+  /** Decoded before the first sample that is played. */
+  readonly skip: number;
+  /** Played after that; absent = all. */
+  readonly length?: number;
+}
+
+const ALL: Presentation = { skip: 0 };
+
+/** The presentation of the first sound track; everything where the file does not say, or not rightly. */
+export function presentationOf(bytes: FileBytes): Presentation {
+  const mvhd = find(bytes, whole(bytes), 'moov', 'mvhd');
+  if (!mvhd) return ALL;
+  const track = soundTrack(bytes);
+  const mdhd = track && find(bytes, track, 'mdia', 'mdhd');
+  const elst = track && find(bytes, track, 'edts', 'elst');
+  if (!mdhd || !elst) return ALL;
+  const edit = firstEdit(bytes, elst);
+  const [movieScale, mediaScale] = [timescaleOf(bytes, mvhd), timescaleOf(bytes, mdhd)];
+  if (!edit || !(movieScale > 0) || !(mediaScale > 0)) return ALL;
+  const length = edit.duration / movieScale;
+  return { skip: edit.mediaTime / mediaScale, ...(length > 0 && { length }) };
+}
+
+/** Where the sound begins in the media, if the list has that one edit: more of them are cuts, which are heard as they lie. */
+function firstEdit(bytes: FileBytes, { from, to }: Box): { duration: number; mediaTime: number } | undefined {
+  const view = viewOf(bytes, from, Math.min(to, from + 28));
+  if (view.byteLength < 20 || view.getUint32(4) !== 1) return undefined;
+  const isLong = view.getUint8(0) === 1;
+  if (isLong && view.byteLength < 24) return undefined;
+  const [duration, mediaTime] = isLong
+    ? [Number(view.getBigUint64(8)), Number(view.getBigInt64(16))]
+    : [view.getUint32(8), view.getInt32(12)];
+  // A time of -1 is an empty edit: a pause before the track.
+  return mediaTime < 0 ? undefined : { duration, mediaTime };
 }
