@@ -223,6 +223,9 @@ export type TranscriptionEvent =
       readonly type: 'finish';
       readonly text: string;
       readonly duration: number;
+      /** Of the audio and of the prompts of all windows. */
       readonly inputTokens: number;
+      /** Those of the audio: its frames as the decoder sees them. */
+      readonly audioTokens: number;
       readonly outputTokens: number;
     };

@@ -167,12 +167,13 @@ export class Transcriber implements TaskOperations<'transcription'> {
     const text = request.prompt?.trim();
     // As in OpenAI's decoder, half of the positions are for the prompt and half for the transcript.
     const room = Math.floor(config.targetPositions / 2) - 1;
-    const hint = text && tokens.previous !== undefined ? tokenizer.encode(` ${text}`).slice(-room) : [];
+    const hint = text && tokens.previous !== undefined ? hintOf(text, tokenizer).slice(-room) : [];
     const warnings = text && tokens.previous === undefined ? [PROMPT_IGNORED] : [];
     const sound = samples instanceof Float32Array ? arraySource(samples) : sampleFile(platform, samples);
+    const audioTokens = Math.ceil(sound.length / (2 * config.mel.hop));
     const job: Job = {
       request, sound, heard: wholeSound(sound), hint, warnings, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,
-      inputTokens: Math.ceil(sound.length / (2 * config.mel.hop)),
+      audioTokens, inputTokens: audioTokens,
     }; // prettier-ignore
     this.#jobs.add(job);
     return job;
@@ -243,4 +244,10 @@ export class Transcriber implements TaskOperations<'transcription'> {
       this.#drop(job);
     }
   }
+}
+
+/** Ids of the text before the audio. Transcripts that people paste may hold times and other control tokens, which are no text: where a prompt has them, a step goes astray. */
+function hintOf(text: string, tokenizer: Tokenizer): number[] {
+  const { special } = tokenizer.vocabulary;
+  return tokenizer.encode(` ${text}`).filter((id) => !special.has(id));
 }

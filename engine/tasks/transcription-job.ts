@@ -35,6 +35,8 @@ export interface Job {
   emitted: number;
   segments: number;
   text: string;
+  /** Of `inputTokens` those of the audio. */
+  readonly audioTokens: number;
   inputTokens: number;
   outputTokens: number;
 }
@@ -239,8 +241,9 @@ export function emitDone(job: Job, model: Model, text: TokenText): boolean {
     }
   }
   if (job.emitted < job.windows.length) return false;
-  const { inputTokens, outputTokens } = job;
-  job.events.push({ type: 'finish', text: job.text.trim(), duration: job.sound.length / sampleRate, inputTokens, outputTokens });
+  const { inputTokens, audioTokens, outputTokens } = job;
+  const duration = job.sound.length / sampleRate;
+  job.events.push({ type: 'finish', text: job.text.trim(), duration, inputTokens, audioTokens, outputTokens });
   job.events.end();
   return true;
 }
@@ -288,11 +291,9 @@ function timedWords(
 ): TranscriptWord[] {
   const language = textLanguage(job);
   const at = (token: number): number => (start + Math.min(boundaries[token]! * sampleRate, length)) / sampleRate;
-  const words = wordsOf(tokens, decode, language).map(({ text, first, count }) => ({
-    text,
-    start: at(index + first),
-    end: at(index + first + count),
-  }));
+  // A wide space between phrases, as Japanese has, is a piece of its own, but no word.
+  const said = wordsOf(tokens, decode, language).filter(({ text }) => text.trim() !== '');
+  const words = said.map(({ text, first, count }) => ({ text, start: at(index + first), end: at(index + first + count) }));
   const [first, last] = [words[0], words.at(-1)];
   if (first && segment.start < first.end && first.start < segment.start - WORD_SLACK) first.start = segment.start;
   if (last && segment.end > last.start && last.end > segment.end + WORD_SLACK) last.end = segment.end;

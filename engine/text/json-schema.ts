@@ -5,7 +5,7 @@
  * What is enforced was tried against xgrammar 0.1.27, see test/engine/grammar.test.ts. The library also recurses on a stack of 64 KiB and
  * takes seconds for what is large, so a schema's size is bounded here, before the library sees it.
  */
-import { ANNOTATIONS, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, VALUES, lookUp } from './schema-keywords.ts';
+import { ANNOTATIONS, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, VALUES, keywordsOf, lookUp } from './schema-keywords.ts';
 import type { Refuse } from './schema-keywords.ts';
 import { normalizeSchema } from './schema-normal.ts';
 import { VALUE_CHECKS } from './schema-values.ts';
@@ -98,7 +98,7 @@ class SchemaCheck {
     if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
       return refuse('(schema)', `a schema is an object or true, found ${JSON.stringify(schema)?.slice(0, 40)}`, 'malformed'); // prettier-ignore
     }
-    const keywords = new Map(Object.entries(schema));
+    const keywords = keywordsOf(schema, this.#root);
     let height = 0;
     for (const [keyword, value] of keywords) {
       if (ANNOTATIONS.has(keyword)) continue;

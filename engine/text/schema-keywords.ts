@@ -36,6 +36,9 @@ export const OF_TYPE = {
   array: ['minItems', 'maxItems', 'items', 'prefixItems'],
   object: ['minProperties', 'maxProperties', 'properties', 'patternProperties', 'propertyNames', 'additionalProperties', 'required'],
 } as const;
+/** Rules for properties that are not those of a record. */
+const OTHER_PROPERTIES = ['properties', 'patternProperties', 'unevaluatedProperties'] as const;
+const OF_LENGTH: ReadonlySet<string> = new Set(['minLength', 'maxLength']);
 /** Beside these no other constraint is read. */
 export const EXCLUSIVE = ['$ref', 'anyOf', 'oneOf', 'allOf'] as const;
 
@@ -63,6 +66,43 @@ function isAnyText(schema: unknown): boolean {
   if (typeof schema !== 'object' || schema === null) return schema === true;
   const keywords = new Map(Object.entries(schema));
   return [...keywords].every(([keyword, value]) => isNote(keyword, keywords) || (keyword === 'type' && value === 'string'));
+}
+
+/**
+ * The keywords of one schema of `root`. The library reads no rule for values beside one for their names, so a record whose names are listed has them as
+ * properties, and one whose names have a pattern or a length has that in `patternProperties`: Pydantic's `dict` of an enum and Zod's `z.record` of one say the same.
+ */
+export function keywordsOf(schema: object, root: unknown): Keywords {
+  const keywords = new Map<string, unknown>(Object.entries(schema));
+  const values = keywords.get('additionalProperties');
+  if (typeof values !== 'object' || values === null || OTHER_PROPERTIES.some((keyword) => keywords.has(keyword))) return keywords;
+  const rule = namesOf(keywords.get('propertyNames'), root);
+  if (!rule) return keywords;
+  keywords.delete('propertyNames');
+  keywords.set(rule.keyword, Object.fromEntries(rule.names.map((name) => [name, values])));
+  return keywords.set('additionalProperties', false);
+}
+
+/** The names or the pattern that `schema` allows, or undefined: something else, or more than that. */
+function namesOf(schema: unknown, root: unknown): { keyword: 'properties' | 'patternProperties'; names: readonly string[] } | undefined {
+  if (typeof schema !== 'object' || schema === null) return undefined;
+  const keywords = new Map<string, unknown>(Object.entries(schema));
+  const ref = keywords.get('$ref');
+  if (typeof ref === 'string' && ref.startsWith('#/')) {
+    const target = lookUp(root, ref);
+    return typeof target === 'object' && target !== null && !Object.hasOwn(target, '$ref') ? namesOf(target, root) : undefined;
+  }
+  const says = [...keywords].filter(([keyword, value]) => !isNote(keyword, keywords) && !(keyword === 'type' && value === 'string'));
+  if (says.length > 0 && says.every(([keyword, value]) => OF_LENGTH.has(keyword) && Number.isInteger(value) && Number(value) >= 0)) {
+    const [least, most] = ['minLength', 'maxLength'].map((keyword) => keywords.get(keyword) as number | undefined);
+    return { keyword: 'patternProperties', names: [`^.{${least ?? 0},${most ?? ''}}$`] };
+  }
+  const [[keyword, value] = []] = says;
+  if (says.length !== 1) return undefined;
+  if (keyword === 'pattern' && typeof value === 'string') return { keyword: 'patternProperties', names: [value] };
+  const names = keyword === 'enum' ? value : keyword === 'const' ? [value] : undefined;
+  const isListed = Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === 'string');
+  return isListed ? { keyword: 'properties', names } : undefined;
 }
 
 /** What a reference into the same schema (`#/...`) points to; undefined = nothing. */

@@ -4,7 +4,18 @@
  */
 import type { NumberRange } from './number-grammar.ts';
 import { FORMAT_PATTERNS, anchoredPattern, escapedPattern } from './schema-pattern.ts';
-import { EXCLUSIVE, NUMERIC, OF_TYPE, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, isNote, lookUp, typesOf } from './schema-keywords.ts';
+import {
+  EXCLUSIVE,
+  NUMERIC,
+  OF_TYPE,
+  ONE_SCHEMA,
+  SCHEMA_LIST,
+  SCHEMA_MAP,
+  isNote,
+  keywordsOf,
+  lookUp,
+  typesOf,
+} from './schema-keywords.ts';
 import type { Keywords } from './schema-keywords.ts';
 
 /** A schema and what stands for numbers in it. */
@@ -56,12 +67,14 @@ class Rewriting {
   readonly schema: unknown;
   /** How often a constant was put in. */
   uses = 0;
+  readonly #root: unknown;
   readonly #stem: string;
   readonly #ranges = new Map<string, NumberRange>();
   /** Definitions by reference: the place that each has in the new schema. */
   readonly #definitions = new Map<string, string>();
 
   constructor(root: unknown, stem: string) {
+    this.#root = root;
     this.#stem = stem;
     const schema = this.#rewrite(root);
     const definitions: Record<string, unknown> = {};
@@ -76,7 +89,7 @@ class Rewriting {
 
   #rewrite(schema: unknown): unknown {
     if (typeof schema !== 'object' || schema === null) return schema;
-    const keywords = new Map(Object.entries(schema));
+    const keywords = keywordsOf(schema, this.#root);
     const entries = [...keywords].filter(([keyword]) => !isNote(keyword, keywords) && keyword !== 'nullable');
     const own = Object.fromEntries(entries.map(([keyword, value]) => this.#entry(keyword, typed(keyword, value, keywords))));
     const bounded = this.#withNumbers({ ...implied(keywords), ...own }, keywords);

@@ -112,7 +112,8 @@ const IGNORE = '/* webpackIgnore: true */ /* @vite-ignore */ ';
  */
 export function phonemizerBeside(version: string): Plugin {
   const at = (folder: string): string => `'../../../${folder}/dist/phonemizer.js'`;
-  const address = `new URL(import.meta.url.includes('/parley@') ? ${at(`phonemizer@${version}`)} : ${at('phonemizer')}, import.meta.url).href`;
+  // The module's own address stands in a name: Rspack leaves `import.meta` as it is in what it is told to ignore.
+  const address = `new URL(here.includes('/parley@') ? ${at(`phonemizer@${version}`)} : ${at('phonemizer')}, here).href`;
   const beside = `import(${address})`;
   return {
     name: 'parley-phonemizer-beside',
@@ -121,13 +122,12 @@ export function phonemizerBeside(version: string): Plugin {
       source !== 'phonemizer' ? undefined : importer === '\0phonemizer' ? { id: source, external: true } : '\0phonemizer',
     load: (id) =>
       id === '\0phonemizer'
-        ? `const loaded = () => import('phonemizer').catch(() => ${beside});\nexport const phonemize = async (...args) => (await loaded()).phonemize(...args);`
+        ? `const here = import.meta.url;\nconst loaded = () => import('phonemizer').catch(() => ${beside});\nexport const phonemize = async (...args) => (await loaded()).phonemize(...args);`
         : undefined,
     // Only now, as minifying drops comments: bundlers warn of an address that they cannot know.
     generateBundle(_, bundle) {
       for (const chunk of Object.values(bundle))
-        if (chunk.type === 'chunk')
-          chunk.code = chunk.code.replace(/import\(new URL\((?=import\.meta\.url\.includes)/g, `import(${IGNORE}new URL(${IGNORE}`);
+        if (chunk.type === 'chunk') chunk.code = chunk.code.replace(/import\((?=new URL\([\w$]+\.includes\()/g, `import(${IGNORE}`);
     },
   };
 }

@@ -75,10 +75,10 @@ export async function* transcriptEvents(
   }
 }
 
-const tokensOf = ({ inputTokens, outputTokens }: Part<'finish'>): object => ({
+const tokensOf = ({ inputTokens, audioTokens, outputTokens }: Part<'finish'>): object => ({
   type: 'tokens',
   input_tokens: inputTokens,
-  input_token_details: { text_tokens: 0, audio_tokens: inputTokens },
+  input_token_details: { text_tokens: inputTokens - audioTokens, audio_tokens: audioTokens },
   output_tokens: outputTokens,
   total_tokens: inputTokens + outputTokens,
 });

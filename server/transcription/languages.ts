@@ -21,11 +21,15 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['castilian', 'es'], ['mandarin', 'zh'],
 ]); // prettier-ignore
 
+/** Codes of ISO 639-1 that Whisper has others for. */
+const OTHER_CODES: ReadonlyMap<string, string> = new Map([['jv', 'jw'], ['nb', 'no']]); // prettier-ignore
+
 const LANGUAGE_NAMES = new Intl.DisplayNames('en', { type: 'language' });
 
 /** A code, a code with a region, or an English name, as the code; undefined for what is none of Whisper's. */
 export function languageCode(language: string): string | undefined {
   const wanted = language.trim().toLowerCase();
-  const code = wanted.split(/[-_]/)[0];
+  const first = wanted.split(/[-_]/)[0]!;
+  const code = OTHER_CODES.get(first) ?? first;
   return LANGUAGES.find((known) => known === code) ?? LANGUAGES.find((known) => englishName(known) === wanted) ?? OTHER_NAMES.get(wanted);
 }

@@ -85,7 +85,7 @@ describe('a long recording', () => {
       const scores = { tokens: [], seek: 0, temperature: 0, avgLogprob: 0, compressionRatio: 0, noSpeechProb: 0 };
       yield { type: 'start', duration: seconds, language: 'de' };
       yield { type: 'segment', segment: { id: 0, start: 1, end: seconds, text: ` part ${calls.length}`, ...scores } };
-      yield { type: 'finish', text: ` part ${calls.length}`, duration: seconds, inputTokens: 1, outputTokens: 2 };
+      yield { type: 'finish', text: ` part ${calls.length}`, duration: seconds, inputTokens: 1, audioTokens: 1, outputTokens: 2 };
     },
   };
   const hear = async (request: TranscriptionRequest): Promise<TranscriptionEvent[]> => {
@@ -115,6 +115,7 @@ describe('a long recording', () => {
       text: 'part 1 part 2 part 3 part 4 part 5 part 6',
       duration: 300,
       inputTokens: 6,
+      audioTokens: 6,
       outputTokens: 12,
     });
   });

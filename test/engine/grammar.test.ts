@@ -279,7 +279,7 @@ describe('grammar', () => {
     ['maxLength', { type: 'string', pattern: '^a*$', maxLength: 2 }, '/'],
     ['minLength', { type: 'string', pattern: '^a*$', minLength: 1 }, '/'],
     ['pattern', { type: 'string', pattern: '^(?:a$|b)$' }, '/'],
-    ['propertyNames', { type: 'object', propertyNames: { pattern: '^a+$' }, additionalProperties: { type: 'number' } }, '/'],
+    ['propertyNames', { type: 'object', propertyNames: { format: 'date' }, additionalProperties: { type: 'number' } }, '/'],
     ['propertyNames', { type: 'object', propertyNames: { pattern: '^a+$' }, properties: { a: {} }, required: ['a'] }, '/'],
     ['patternProperties', { type: 'object', patternProperties: { '^x-': {} }, properties: { a: {} }, required: ['a'] }, '/'],
     ['enum', { type: 'string', maxLength: 2, enum: ['a', 'abc'] }, '/'],

@@ -54,3 +54,31 @@ test.each<[unknown, unknown]>([
 ])('of %j a call takes what is an object', (schema, held) => {
   expect(objectsOf(schema)).toEqual(held);
 });
+
+// The library reads no rule for values beside one for their names, so these were refused.
+test.each([
+  ['listed names', { type: 'string', enum: ['a', 'b'] }, { properties: { a: { type: 'number' }, b: { type: 'number' } } }],
+  ['one name', { const: 'a', title: 'Key' }, { properties: { a: { type: 'number' } } }],
+  ['a definition of names', { $ref: '#/$defs/K' }, { properties: { k: { type: 'number' } } }],
+  ['names with a pattern', { pattern: '^a+$' }, { patternProperties: { '^a+$': { type: 'number' } } }],
+  ['names with a length', { minLength: 1, maxLength: 3 }, { patternProperties: { '^.{1,3}$': { type: 'number' } } }],
+  ['names that are not empty', { type: 'string', minLength: 1 }, { patternProperties: { '^.{1,}$': { type: 'number' } } }],
+])('a record of %s is of properties', (_, propertyNames, same) => {
+  const $defs = { K: { type: 'string', enum: ['k'] } };
+  const required = 'properties' in same ? Object.keys(same.properties).slice(0, 1) : [];
+  const record = { type: 'object', propertyNames, additionalProperties: { type: 'number' }, required, $defs };
+  expect(findSchemaProblem(record)).toBeUndefined();
+  const { schema } = normalizeSchema(record);
+  expect(JSON.parse(schema)).toEqual(
+    JSON.parse(normalizeSchema({ type: 'object', ...same, additionalProperties: false, required }).schema),
+  );
+});
+
+test.each([{ format: 'date' }, { enum: ['a', 1] }, { enum: ['a'], pattern: '^a$' }, { $ref: '#/$defs/K' }])(
+  'of names by %j it is none',
+  (propertyNames) => {
+    const $defs = { K: { anyOf: [{ type: 'string', enum: ['a'] }] } };
+    const record = { type: 'object', propertyNames, additionalProperties: { type: 'number' }, $defs };
+    expect(findSchemaProblem(record)).toMatchObject({ keyword: 'propertyNames' });
+  },
+);

@@ -26,7 +26,7 @@ const loud = (seconds: number): Float32Array => Float32Array.from({ length: seco
 async function jobOf(samples: Float32Array, more: Partial<TranscriptionRequest> = {}): Promise<Job> {
   const request = { timestamps: 'segment', ...more } as const;
   const job: Job = {
-    request, sound: arraySource(samples), heard: wholeSound(arraySource(samples)), events: new AsyncQueue(), hint: [], warnings: [], windows: [], language: 'en', emitted: 0, segments: 0, text: '', inputTokens: 0,
+    request, sound: arraySource(samples), heard: wholeSound(arraySource(samples)), events: new AsyncQueue(), hint: [], warnings: [], windows: [], language: 'en', emitted: 0, segments: 0, text: '', audioTokens: 0, inputTokens: 0,
     outputTokens: 0,
   }; // prettier-ignore
   await cutWindows(job, model, new AbortController().signal);
@@ -35,7 +35,9 @@ async function jobOf(samples: Float32Array, more: Partial<TranscriptionRequest> 
   return job;
 }
 
-const decode = (ids: readonly number[]): string => ids.map((id) => ` w${id}`).join('');
+/** A token that is a wide space. */
+const SPACE = 800;
+const decode = (ids: readonly number[]): string => ids.map((id) => (id === SPACE ? '\u3000' : ` w${id}`)).join('');
 
 /** What the decoder does: gives a window its tokens, judges and settles it, and sends what can be sent. */
 async function hear(window: Window, tokens: number[], logprob = -0.1 * (tokens.length + 1)): Promise<Window | undefined> {
@@ -89,6 +91,18 @@ describe('a transcription', () => {
       [' w1', 0, 5.8],
       [' w2', 5.8, 6],
       [' w4', 6, 7],
+    ]);
+  });
+
+  test('takes spaces of their own between words for no words', async () => {
+    const job = await jobOf(loud(10), { timestamps: 'word' });
+    job.windows[0]!.boundaries = [0, 0, 1, 2, 3, 3];
+    await hear(job.windows[0]!, [at(0), 1, SPACE, 2, at(3)]);
+    const [segment] = (await drain(job)).flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
+    expect(segment!.text).toBe(' w1\u3000 w2');
+    expect(segment!.words!.map(({ text, start, end }) => [text, start, end])).toEqual([
+      [' w1', 0, 1],
+      [' w2', 2, 3],
     ]);
   });
 

@@ -67,9 +67,11 @@ describe('what is published', () => {
   test('is minified for pages, and has by name what people read, and what tells bundlers which addresses are not theirs', () => {
     const browser = join(modules, 'parley/dist/browser');
     const code = readdirSync(browser).map((name) => readFileSync(join(browser, name), 'utf8'));
-    const beside = code.flatMap((text) => text.match(/import\(\/\*.*?phonemizer@/g) ?? []);
+    const beside = code.flatMap((text) => text.match(/import\(\/\*.*?phonemizer@.*?\.href/g) ?? []);
     expect(beside).toHaveLength(1);
-    expect(beside[0]!.match(/webpackIgnore: true/g)).toHaveLength(2);
+    expect(beside[0]!.match(/webpackIgnore: true/g)).toHaveLength(1);
+    // Rspack leaves `import.meta` as it is in what it is told to ignore, and then cannot read it in a script that is no module.
+    expect(beside[0]).not.toContain('import.meta');
     const names =
       'const { NotFoundError, APIUserAbortError } = await import("./index.js"); console.log(new NotFoundError(404).name, new APIUserAbortError().name)';
     expect(run(process.execPath, ['--input-type=module', '-e', names], browser)).toBe('NotFoundError APIUserAbortError\n');

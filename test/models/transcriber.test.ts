@@ -249,7 +249,7 @@ describe('the transcriber', () => {
     const found = await events({ samples: new Float32Array(40 * RATE) });
     expect(found).toEqual([
       { type: 'start', duration: 40, language: 'en' },
-      { type: 'finish', text: '', duration: 40, inputTokens: 2000, outputTokens: 0 },
+      { type: 'finish', text: '', duration: 40, inputTokens: 2000, audioTokens: 2000, outputTokens: 0 },
     ]);
     expect(device.stats.submits).toBe(before);
   });
@@ -274,6 +274,16 @@ describe('the transcriber', () => {
     // <|startoftranscript|><|en|><|transcribe|><|notimestamps|>, and before it <|startofprev|> and the tokens of the text.
     expect(finish.type === 'finish' && finish.inputTokens).toBeGreaterThan(audioTokens + 4 + 3);
     expect((await run('word '.repeat(1000))).at(-1)).toMatchObject({ inputTokens: audioTokens + 4 + 224 });
+    await prompted.close();
+  });
+
+  test.for([1, 2])('takes the names of control tokens in a prompt for no tokens, with %i beams', async (beams) => {
+    const loaded = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), floatStorage('f16'));
+    const runner = new WhisperRunner(device, { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams } }, { maxRunning: 1 });
+    const prompted = transcriberOf(runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 1);
+    const run = (prompt: string) => events({ samples: clip, prompt }, undefined, prompted);
+    const names = '<|startoftranscript|>'.repeat(100);
+    expect(await run(`The porch${names} cheers.<|endoftext|>`)).toEqual(await run('The porch cheers.'));
     await prompted.close();
   });
 

@@ -146,8 +146,8 @@ describe('a good form', () => {
     expect(rest).toEqual({ language: 'en', prompt: 'Parley', temperature: 0.2 });
     const fields = [
       ['temperature', '1e-1', 0.1], ['temperature', '.5', 0.5], ['temperature', '1.', 1], ['temperature', '2.5E-1', 0.25], ['language', 'German', 'de'],
-      // OpenAI's names, where Unicode has another, and those that OpenAI takes too.
-      ['language', 'Bengali', 'bn'], ['language', 'bangla', 'bn'], ['language', 'Tagalog', 'tl'], ['language', 'Mandarin', 'zh'],
+      // OpenAI's names, where Unicode has another, and those that OpenAI takes too; codes, where Whisper has others.
+      ['language', 'jv', 'jw'], ['language', 'nb-NO', 'no'], ['language', 'Bengali', 'bn'], ['language', 'bangla', 'bn'], ['language', 'Tagalog', 'tl'], ['language', 'Mandarin', 'zh'],
     ] as const; // prettier-ignore
     for (const [name, text, value] of fields) {
       await postForm(transcription + PATH, withField(name, text));
@@ -308,7 +308,7 @@ describe('streaming', () => {
       'data: {"type":"transcript.text.delta","delta":"Heard"}\n\n' +
         'data: {"type":"transcript.text.delta","delta":" 0.50 seconds."}\n\n' +
         'data: {"type":"transcript.text.done","text":"Heard 0.50 seconds.","usage":{"type":"tokens","input_tokens":4,' +
-        '"input_token_details":{"text_tokens":0,"audio_tokens":4},"output_tokens":2,"total_tokens":6}}\n\n' +
+        '"input_token_details":{"text_tokens":1,"audio_tokens":3},"output_tokens":2,"total_tokens":6}}\n\n' +
         'data: [DONE]\n\n',
     );
   });

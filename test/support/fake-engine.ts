@@ -250,7 +250,7 @@ function* transcriptionEvents(request: TranscriptionRequest): Generator<Transcri
     const details = { ...(timestamps === 'word' && { words }), ...(logprobs && { logprobs: [token] }) };
     yield { type: 'segment', segment: { id, start: id, end: id + 1, text, tokens: [1], ...scores, ...details } };
   }
-  yield { type: 'finish', text: texts.join('').trim(), duration, inputTokens: 4, outputTokens: 2 };
+  yield { type: 'finish', text: texts.join('').trim(), duration, inputTokens: 4, audioTokens: 3, outputTokens: 2 };
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -105,7 +105,7 @@ export class RemoteEngine implements TaskEngine {
         segment: { id, tokens: [], seek: 0, temperature: 0, avgLogprob: 0, compressionRatio: 0, noSpeechProb: 0, ...segment },
       };
     }
-    yield { type: 'finish', text: answer.text, duration, inputTokens: 0, outputTokens: 0 };
+    yield { type: 'finish', text: answer.text, duration, inputTokens: 0, audioTokens: 0, outputTokens: 0 };
   }
 
   /**

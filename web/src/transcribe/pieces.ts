@@ -16,7 +16,7 @@ export async function* transcribeInPieces(
   signal: AbortSignal,
 ): AsyncGenerator<TranscriptionEvent> {
   let language = request.language;
-  let [id, inputTokens, outputTokens] = [0, 0, 0];
+  let [id, inputTokens, audioTokens, outputTokens] = [0, 0, 0, 0];
   const texts: string[] = [];
   for (const piece of piecesOf(samples)) {
     await nextTask();
@@ -35,11 +35,12 @@ export async function* transcribeInPieces(
       } else {
         if (event.text.trim() !== '') texts.push(event.text.trim());
         inputTokens += event.inputTokens;
+        audioTokens += event.audioTokens;
         outputTokens += event.outputTokens;
       }
     }
   }
-  yield { type: 'finish', text: texts.join(' '), duration: samples.length / CAPTURE_RATE, inputTokens, outputTokens };
+  yield { type: 'finish', text: texts.join(' '), duration: samples.length / CAPTURE_RATE, inputTokens, audioTokens, outputTokens };
 }
 
 /** Cut one by one: looking for all pauses of two hours at once would hold up the page. */
