@@ -1,6 +1,7 @@
 /** Sound in a page: recordings by the engine's own reader or the browser's decoders, speech as plain samples. */
 import { Resampler } from '../engine/audio/resample.ts';
-import { TRANSCRIPTION_RATE, joinSamples } from '../engine/audio/sample-source.ts';
+import { TRANSCRIPTION_RATE } from '../engine/audio/sample-source.ts';
+import { concatenated } from '../engine/util/math.ts';
 import { isWav, parseWav, wavToMono } from '../engine/audio/wav.ts';
 import { EngineError } from '../engine/errors.ts';
 import type { AudioEncoder } from '../server/audio/pool.ts';
@@ -13,7 +14,7 @@ export async function decodeSound(bytes: Uint8Array<ArrayBuffer>): Promise<Float
   if (isWav(bytes)) {
     const wav = parseWav(bytes);
     const resampler = new Resampler(wav.sampleRate, TRANSCRIPTION_RATE);
-    return joinSamples([resampler.push(wavToMono(wav)), resampler.flush()]);
+    return concatenated([resampler.push(wavToMono(wav)), resampler.flush()]);
   }
   if (typeof OfflineAudioContext === 'undefined')
     throw new EngineError('unsupported', 'a worker decodes WAV files only: decode others in the page', { param: 'samples' });

@@ -1,5 +1,5 @@
 /** Audio reduced to some of its stretches, which follow one another without the gaps. Every position can be mapped back to the original. */
-import { joinSamples } from './sample-source.ts';
+import { concatenated } from '../util/math.ts';
 import type { SampleSource } from './sample-source.ts';
 import type { Stretch } from './speech-segments.ts';
 
@@ -57,7 +57,7 @@ export function keptSound(source: SampleSource, stretches: readonly Stretch[], p
       const shift = part.from - part.at;
       pieces.push(await source.read(Math.max(from, part.at) + shift, Math.min(to, part.at + part.length) + shift));
     }
-    return pieces.length === 1 ? pieces[0]! : joinSamples(pieces);
+    return pieces.length === 1 ? pieces[0]! : concatenated(pieces);
   };
   const place = (at: number): number => {
     const part = parts.findLast((one) => one.at <= at);

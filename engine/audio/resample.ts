@@ -4,7 +4,7 @@
  * Source: J. O. Smith, "Digital Audio Resampling"; Kaiser's formulas for window shape and length.
  */
 import { assert } from '../errors.ts';
-import { joinSamples } from './sample-source.ts';
+import { concatenated } from '../util/math.ts';
 
 /** dB; leaves room above the 80 dB promised for rounding of the f32 taps. */
 const STOP_BAND = 90;
@@ -43,7 +43,7 @@ export class Resampler {
   /** Every sample at the new rate that the input so far decides. */
   push(block: Float32Array): Float32Array {
     if (this.#from === this.#to) return block;
-    this.#kept = joinSamples([this.#kept, block]);
+    this.#kept = concatenated([this.#kept, block]);
     const { up, down, taps } = this.#filter;
     const known = this.#start + this.#kept.length - (taps - 1) / 2;
     return this.#make(Math.max(this.#made, Math.ceil((known * up) / down)));

@@ -13,17 +13,6 @@ export interface SampleSource {
   close(): Promise<void>;
 }
 
-/** Pieces of samples, one after the other. */
-export function joinSamples(pieces: readonly Float32Array[]): Float32Array<ArrayBuffer> {
-  const all = new Float32Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
-  }
-  return all;
-}
-
 /** Samples in memory; what is read are views of them. */
 export function arraySource(samples: Float32Array): SampleSource {
   return { length: samples.length, read: async (from, to) => samples.subarray(from, to), close: async () => {} };

@@ -65,7 +65,7 @@ export function transposed(values: Float32Array, rows: number, columns: number):
 }
 
 /** Values one behind the other. */
-export function concatenated(parts: readonly Float32Array[]): Float32Array {
+export function concatenated(parts: readonly Float32Array[]): Float32Array<ArrayBuffer> {
   const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
   parts.reduce((at, part) => (all.set(part, at), at + part.length), 0);
   return all;

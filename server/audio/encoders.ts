@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Encoder } from '@evan/opus/wasm/index.mjs';
 import { createEncoder } from 'wasm-media-encoders';
-import { joinSamples } from '../../engine/audio/sample-source.ts';
+import { concatenated } from '../../engine/util/math.ts';
 import { floatToPcm16 } from '../../engine/audio/wav.ts';
 import { instantiateCodecs } from './codecs-module.ts';
 import { joinBytes } from './join-bytes.ts';
@@ -93,7 +93,7 @@ function createOpus(rate: number): SampleEncoder {
       return { bytes, position: (position += frame * toClock) };
     });
   const push = (sound: Float32Array): OggPacket[] => {
-    const joined = joinSamples([rest, sound]);
+    const joined = concatenated([rest, sound]);
     rest = joined.slice(joined.length - (joined.length % frame));
     return packets(joined);
   };

@@ -9,6 +9,7 @@ import { createEngine } from '../../engine/index.ts';
 import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { median } from '../support/chat-speed.ts';
 import { fixed, loadText, printTable } from './harness.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -17,8 +18,6 @@ const DECODED = 64;
 const RUNS = 5;
 const SENTENCE = 'The quick brown fox jumps over the lazy dog.';
 const VOICES = ['aus-female-1', 'aus-male-3', 'vulcan'];
-
-const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
 /** Seconds until the first and the last event, and how many tokens came. */
 async function chatOnce(engine: Engine, index: number): Promise<{ first: number; last: number; tokens: number }> {

@@ -4,17 +4,13 @@
  */
 import axe from 'axe-core';
 import type { AxeResults } from 'axe-core';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createChatApp } from '../../server/chat/routes.ts';
-import { CodecPool } from '../../server/audio/pool.ts';
-import { listen } from '../../server/http/listen.ts';
-import type { Listener } from '../../server/http/listen.ts';
-import { createSpeechApp } from '../../server/speech/routes.ts';
-import { createTranscriptionApp } from '../../server/transcription/routes.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
-import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { findChromium } from './chromium.ts';
+import { startFakeServers } from './fake-servers.ts';
+import type { FakeServers } from './fake-servers.ts';
 import { ask, openPage } from './playground.ts';
 
 const ANSWER =
@@ -55,39 +51,19 @@ const LOOKS = [
 
 describe.skipIf(findChromium() === undefined)('accessibility', () => {
   const engine = new FakeEngine();
-  const codec = new CodecPool();
-  const listeners: Listener[] = [];
-  let browser: Browser;
+  let servers: FakeServers;
 
   beforeAll(async () => {
-    const host = { host: '127.0.0.1', port: 0 };
-    const staticFolder = buildPlayground('axe');
     engine.options = { words: ANSWER.split(/(?<= )/) };
-    listeners.push(await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder }), host));
-    listeners.push(await listen(createSpeechApp({ engine, modelId: 'tts-1', codec }), host));
-    listeners.push(await listen(createTranscriptionApp({ engine, modelId: 'parley-transcribe', codec }), host));
-    browser = await launchChromium();
+    servers = await startFakeServers('axe', engine, { webgpu: true });
   });
-  afterAll(async () => {
-    await browser?.close();
-    for (const listener of listeners) listener.destroy();
-    await codec.close();
-  });
-
-  /** A page in server mode, pointed at the three listeners. */
-  async function openView(context: BrowserContext, route: string): Promise<Page> {
-    const [chat, speech, transcription] = listeners.map(({ port }) => `http://127.0.0.1:${port}/v1`);
-    const where = { chat: 'server', speech: 'server', transcription: 'server' };
-    const settings = JSON.stringify({ where, servers: { chat, speech, transcription } });
-    await context.addInitScript((text) => localStorage.setItem('parley.settings.1', text), settings);
-    const page = await openPage(context, `http://127.0.0.1:${listeners[0]!.port}/`, route);
-    await page.waitForSelector(`main.${route}`);
-    return page;
-  }
+  afterAll(() => servers?.close());
 
   const open = async (route: string, { scheme, width }: (typeof LOOKS)[number]): Promise<{ context: BrowserContext; page: Page }> => {
-    const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 800 }, reducedMotion: 'reduce' });
-    return { context, page: await openView(context, route) };
+    const context = await servers.context({ colorScheme: scheme, viewport: { width, height: 800 }, reducedMotion: 'reduce' });
+    const page = await openPage(context, servers.url, route);
+    await page.waitForSelector(`main.${route}`);
+    return { context, page };
   };
 
   describe.each(VIEWS)('%s', (route, fill) => {

@@ -2,16 +2,13 @@
 import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createChatApp } from '../../server/chat/routes.ts';
-import { CodecPool } from '../../server/audio/pool.ts';
-import { listen } from '../../server/http/listen.ts';
-import type { Listener } from '../../server/http/listen.ts';
-import { createTranscriptionApp } from '../../server/transcription/routes.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
-import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { findChromium } from './chromium.ts';
+import { startFakeServers } from './fake-servers.ts';
+import type { FakeServers } from './fake-servers.ts';
 import { longestTask, openPage } from './playground.ts';
 
 const HOUR = 3600;
@@ -26,32 +23,21 @@ interface Sound {
 
 describe.skipIf(findChromium() === undefined)('long recordings', () => {
   const engine = new FakeEngine();
-  const codec = new CodecPool();
-  const listeners: Listener[] = [];
+  let servers: FakeServers;
   let folder: string;
-  let browser: Browser;
   let page: Page;
   let posts: number;
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'parley-recordings-'));
-    const host = { host: '127.0.0.1', port: 0 };
-    listeners.push(await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder: buildPlayground('recordings') }), host));
-    listeners.push(await listen(createTranscriptionApp({ engine, modelId: 'parley-transcribe', codec }), host));
-    browser = await launchChromium({ webgpu: false });
+    servers = await startFakeServers('recordings', engine);
   });
   afterAll(async () => {
-    await browser?.close();
-    for (const listener of listeners) listener.destroy();
-    await codec.close();
+    await servers?.close();
     rmSync(folder, { recursive: true, force: true });
   });
   beforeEach(async () => {
-    const [own, transcription] = listeners.map(({ port }) => `http://127.0.0.1:${port}/`);
-    const settings = JSON.stringify({ where: { transcription: 'server' }, servers: { transcription: `${transcription}v1` } });
-    const context = await browser.newContext();
-    await context.addInitScript((text) => localStorage.setItem('parley.settings.1', text), settings);
-    page = await openPage(context, own!, 'transcribe');
+    page = await openPage(await servers.context(), servers.url, 'transcribe');
     posts = 0;
     page.on('request', (request) => (posts += Number(request.method() === 'POST')));
     engine.transcriptions.length = 0;
@@ -75,7 +61,7 @@ describe.skipIf(findChromium() === undefined)('long recordings', () => {
 
   test('a day is refused at once, with the limit', async () => {
     const path = silence('day.wav', { seconds: 24 * HOUR, sampleRate: 8000, channels: 1 });
-    const longest = await longestTask(browser, page, async () => {
+    const longest = await longestTask(servers.browser, page, async () => {
       await choose(path);
       await page.waitForSelector('.failure');
     });
@@ -87,7 +73,7 @@ describe.skipIf(findChromium() === undefined)('long recordings', () => {
 
   test('an hour is read without holding up the page', async () => {
     const path = silence('hour.wav', { seconds: HOUR, sampleRate: 16000, channels: 1 });
-    const longest = await longestTask(browser, page, async () => {
+    const longest = await longestTask(servers.browser, page, async () => {
       await choose(path);
       await page.getByText('No speech was found in this recording.').waitFor();
       await page.getByRole('button', { name: 'Play' }).click();
@@ -109,7 +95,7 @@ describe.skipIf(findChromium() === undefined)('long recordings', () => {
   });
 
   test('other formats go through the decoders of the browser, and what is no sound is named', async () => {
-    const encoder = await codec.open('mp3', { from: 24000, to: 24000 });
+    const encoder = await servers.codec.open('mp3', { from: 24000, to: 24000 });
     const tone = Float32Array.from({ length: 5 * 24000 }, (_, i) => 0.3 * Math.sin(i / 20));
     const buffer = Buffer.concat([await encoder.push(tone), (await encoder.finish()).bytes]);
     await page.locator('.intake input').setInputFiles({ name: 'tone.mp3', mimeType: 'audio/mpeg', buffer });

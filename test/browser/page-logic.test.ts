@@ -22,6 +22,7 @@ import { clockTime } from '../../engine/util/subtitles.ts';
 import { Deletions, UNDO_MS } from '../../web/src/storage/deletions.ts';
 import { formatBytes, formatTenths, formatTime } from '../../web/src/util.ts';
 import { SentenceSplitter, speakable } from '../../web/src/voice/sentences.ts';
+import { collect } from '../support/collect.ts';
 
 const STATES: readonly SessionState[] = [
   { name: 'idle' },
@@ -278,12 +279,6 @@ describe('server addresses', () => {
 
 describe('the remote engine', () => {
   const answer = (text: string): Response => new Response(text, { headers: { 'content-type': 'text/event-stream' } });
-  const collect = async (source: AsyncIterable<unknown>): Promise<unknown[]> => {
-    const items: unknown[] = [];
-    for await (const item of source) items.push(item);
-    return items;
-  };
-
   test('reads events whatever their line ends, without comments', async () => {
     expect(await collect(sseData(answer(': hello\n\ndata: a\r\n\r\ndata:b\n\ndata: cut')))).toEqual(['a', 'b']);
   });

@@ -26,6 +26,20 @@ export async function openPage(context: BrowserContext, url: string, route = 'ch
   return page;
 }
 
+/** Shows another view, as a link does. */
+export async function show(page: Page, route: string): Promise<void> {
+  await page.evaluate((hash) => (location.hash = hash), `#/${route}`);
+  await page.waitForSelector(`main.${route}`);
+}
+
+/** The file that the first button of these words downloads. */
+export async function downloaded(page: Page, button: string): Promise<Buffer> {
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByText(button, { exact: true }).first().click()]);
+  const chunks: Buffer[] = [];
+  for await (const chunk of await file.createReadStream()) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
 /**
  * Waits for a task's state in the status rail, however slow the machine is; the test's own limit ends it. A long wait says what the page shows
  * instead, because a state that never comes would tell nothing else.

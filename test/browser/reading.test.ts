@@ -1,37 +1,24 @@
 /** What is written is read as it is meant: in its own direction, its columns aligned, its code to be taken along, on small screens and in colours of the reader's own. */
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
-import type { Listener } from '../../server/http/listen.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
-import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { findChromium } from './chromium.ts';
+import { startFakeServers } from './fake-servers.ts';
+import type { FakeServers } from './fake-servers.ts';
 import { ask, openPage } from './playground.ts';
 
 const CODE = 'if (a -> b) {\n  say("hi");\n}';
 
 describe.skipIf(findChromium() === undefined)('reading', () => {
   const engine = new FakeEngine();
-  let listener: Listener;
-  let browser: Browser;
+  let servers: FakeServers;
   let page: Page;
 
   beforeAll(async () => {
-    listener = await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder: buildPlayground('reading') }), {
-      host: '127.0.0.1',
-      port: 0,
-    });
-    browser = await launchChromium({ webgpu: false });
-    const url = `http://127.0.0.1:${listener.port}/`;
-    const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
-    const settings = JSON.stringify({ where: { chat: 'server', speech: 'server', transcription: 'server' } });
-    await context.addInitScript((text) => localStorage.setItem('parley.settings.1', text), settings);
-    page = await openPage(context, url);
+    servers = await startFakeServers('reading', engine);
+    page = await openPage(await servers.context({ permissions: ['clipboard-read', 'clipboard-write'] }), servers.url);
   });
-  afterAll(async () => {
-    await browser?.close();
-    listener?.destroy();
-  });
+  afterAll(() => servers?.close());
   beforeEach(async () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.locator('.conversations > button').first().click();
@@ -181,8 +168,8 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
   });
 
   test('under a finger a conversation is opened without the keyboard', async () => {
-    const phone = await browser.newContext({ viewport: { width: 390, height: 700 }, hasTouch: true, isMobile: true });
-    const opened = await openPage(phone, page.url().replace(/#.*/, ''));
+    const phone = await servers.browser.newContext({ viewport: { width: 390, height: 700 }, hasTouch: true, isMobile: true });
+    const opened = await openPage(phone, servers.url);
     const focused = (): Promise<string> => opened.evaluate(() => document.activeElement!.tagName);
     expect(await focused()).not.toBe('TEXTAREA');
     await opened.getByRole('button', { name: 'Conversations' }).tap();

@@ -1,51 +1,44 @@
 /** The playground against the three listeners (with an engine that answers at once), served by the chat listener itself. */
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { EngineError } from '../../engine/errors.ts';
+import type { ModelTask } from '../../engine/model-types.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { CodecPool } from '../../server/audio/pool.ts';
 import { listen } from '../../server/http/listen.ts';
-import type { Listener } from '../../server/http/listen.ts';
-import { createSpeechApp } from '../../server/speech/routes.ts';
-import { createTranscriptionApp } from '../../server/transcription/routes.ts';
+import { VIEW_OF } from '../../web/src/router.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
-import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { findChromium } from './chromium.ts';
+import { startFakeServers } from './fake-servers.ts';
+import type { FakeServers } from './fake-servers.ts';
 import { ask, openPage, waitForState } from './playground.ts';
 
 describe.skipIf(findChromium() === undefined)('server mode', () => {
   const engine = new FakeEngine();
-  const codec = new CodecPool();
-  const listeners: Listener[] = [];
-  let browser: Browser;
+  let servers: FakeServers;
   let page: Page;
   let url: string;
-  let staticFolder: string;
 
   beforeAll(async () => {
-    const host = { host: '127.0.0.1', port: 0 };
-    staticFolder = buildPlayground('server');
-    listeners.push(await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder }), host));
-    listeners.push(await listen(createSpeechApp({ engine, modelId: 'tts-1', codec }), host));
-    listeners.push(await listen(createTranscriptionApp({ engine, modelId: 'parley-transcribe', codec }), host));
-    url = `http://127.0.0.1:${listeners[0]!.port}/`;
-    browser = await launchChromium({ webgpu: false });
-    page = await openPage(await browser.newContext(), url);
+    servers = await startFakeServers('server', engine);
+    url = servers.url;
+    // With nothing chosen, unlike the contexts of `servers`: what the page makes of that is tested here.
+    page = await openPage(await servers.browser.newContext(), url);
     await waitForState(page, 'chat', 'server');
   });
-  afterAll(async () => {
-    await browser?.close();
-    for (const listener of listeners) listener.destroy();
-    await codec.close();
+  afterAll(() => servers?.close());
+  beforeEach(() => {
+    engine.options = {};
   });
 
-  /** Goes to a view and points it at its listener, or at another port: free ports are not the ones the page guesses. */
-  const open = async (route: string, listener: number, { port }: { readonly port: number } = listeners[listener]!): Promise<void> => {
+  /** Goes to a task's view and points it at its listener, or at another address: free ports are not the ones the page guesses. */
+  const open = async (task: ModelTask, address = servers.addresses[task]): Promise<void> => {
+    const route = VIEW_OF[task];
     await page.goto(`${url}#/${route}`);
     await page.waitForSelector(`main.${route}`);
-    await page.getByLabel('Address').fill(`http://127.0.0.1:${port}/v1`);
+    await page.getByLabel('Address').fill(address);
     await page.getByLabel('Address').blur();
   };
 
@@ -63,7 +56,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('a question that is asked before the page knows its own server waits for it', async () => {
-    const context = await browser.newContext();
+    const context = await servers.browser.newContext();
     let answerProbe = (): void => {};
     const probed = new Promise<void>((resolve) => (answerProbe = resolve));
     await context.route(url, async (route) => {
@@ -126,7 +119,6 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     ]);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
     await page.setViewportSize({ width: 1280, height: 720 });
-    engine.options = {};
   });
 
   test('a table is a named group, and stands where its script begins', async () => {
@@ -139,16 +131,15 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await side('| Kernel | ms |\n|---|---|\n| gemv | 1 |')).toBe(0);
     expect(await page.getByRole('group', { name: 'Table: Kernel, ms' }).count()).toBe(1);
     expect(await side('| العمود | القيمة |\n|---|---|\n| واحد | 1 |')).toBeGreaterThan(100);
-    engine.options = {};
   });
 
   test('what a model thinks first is folded away, can be read while it thinks, and is kept', async () => {
     const deltas = [...Array.from({ length: 50 }, () => ({ reasoning: 'Hm. ' })), { text: 'It is 4.' }];
     // Thinks until it is released.
     const thinker = new FakeEngine({ deltas, delays: [0, 0, 600_000] });
-    const app = createChatApp({ engine: thinker, modelId: 'parley-chat', staticFolder });
+    const app = createChatApp({ engine: thinker, modelId: 'parley-chat', staticFolder: servers.staticFolder });
     const listener = await listen(app, { host: '127.0.0.1', port: 0 });
-    const own = await openPage(await browser.newContext(), `http://127.0.0.1:${listener.port}/`);
+    const own = await openPage(await servers.browser.newContext(), `http://127.0.0.1:${listener.port}/`);
     await waitForState(own, 'chat', 'server');
     await own.fill('.composer textarea', 'What is 2 + 2?');
     await own.press('.composer textarea', 'Enter');
@@ -175,7 +166,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     engine.options = { words: 'This is a sentence. '.repeat(20).split(/(?<= )/) };
     await ask(page, 'Go on');
     engine.options = { delay: 50 };
-    await open('speak', 1);
+    await open('speech');
     await page.goto(`${url}#/chat`);
     await page.locator('.message.assistant').getByText('Speak').click();
     const stop = page.locator('.message.assistant').getByText('Stop speaking');
@@ -184,11 +175,10 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await page.keyboard.press('Escape');
     await page.locator('.message.assistant').getByText('Speak', { exact: true }).waitFor();
     expect(await stop.count()).toBe(0);
-    engine.options = {};
   });
 
   test('the page opens again without a network and without its server', async () => {
-    const context = await browser.newContext();
+    const context = await servers.browser.newContext();
     const first = await openPage(context, url);
     await first.evaluate(async () => (await navigator.serviceWorker.ready).active?.state);
     await first.waitForFunction(() => navigator.serviceWorker.controller !== null);
@@ -212,7 +202,6 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await page.getByText('Stop', { exact: true }).click();
     await page.waitForSelector('.message.assistant[data-status="stopped"]');
     await expect.poll(() => engine.aborted).toBe(before + 1);
-    engine.options = {};
     const answer = page.locator('.message.assistant').last();
     await answer.locator('.stats summary').click();
     // The server would have counted the prompt at the end.
@@ -262,13 +251,12 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await place()).toBe(before);
     await page.getByText('Stop', { exact: true }).click();
     await page.locator('.message.assistant').last().and(page.locator('[data-status="stopped"]')).waitFor();
-    engine.options = {};
     // Of the last answer that was counted: this one was not.
     expect([await place(), await page.getByText(/^\d+ of 1,024$/).innerText()]).toEqual([before, context]);
   });
 
   test('speech comes with its seed and all of its samples', async () => {
-    await open('speak', 1);
+    await open('speech');
     await page.fill('main textarea', 'One. Two.');
     await page.getByText('oni', { exact: true }).click();
     await page.locator('main form button').click();
@@ -277,7 +265,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await take.innerText()).toMatch(/oni · 1\.00× · seed 7/);
     expect(engine.speeches.at(-1)).toMatchObject({ text: 'One. Two.', voice: 'oni' });
     expect(await take.innerText()).toMatch(/0\.2 s/);
-    expect(await page.locator('.place').innerText()).toBe(`tts-1 on 127.0.0.1:${listeners[1]!.port} · 19 voices · 24 kHz`);
+    expect(await page.locator('.place').innerText()).toBe(`tts-1 on ${new URL(servers.addresses.speech).host} · 19 voices · 24 kHz`);
   });
 
   test('what is known of the server stays known when another setting changes, and the waveform has the colours of the theme', async () => {
@@ -301,7 +289,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('a recording of another rate is sent as 16 kHz, and its text comes back', async () => {
-    await open('transcribe', 2);
+    await open('transcription');
     const samples = Float32Array.from({ length: 44100 * 2 }, (_, i) => 0.3 * Math.sin(i / 20));
     const buffer = Buffer.from(wavFile(samples, { encoding: 's16', sampleRate: 44100 }));
     await page.locator('.intake input').setInputFiles({ name: 'two.wav', mimeType: 'audio/wav', buffer });
@@ -311,7 +299,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('a take is stopped by Esc, also before its first sound and with the focus nowhere', async () => {
-    await open('speak', 1);
+    await open('speech');
     engine.options = { delay: 60_000 };
     await page.fill('main textarea', 'One. Two.');
     await page.locator('main form button').click();
@@ -320,14 +308,11 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await page.keyboard.press('Escape');
     await page.waitForSelector('.take[data-status="stopped"]');
     expect(await page.locator('.take').first().innerText()).toMatch(/stopped before the first sound\s+One\. Two\./);
-    engine.options = {};
   });
 
   test('a server that is killed in the middle of an answer is named, and what it said stays', async () => {
     const mortal = await listen(createChatApp({ engine, modelId: 'parley-chat' }), { host: '127.0.0.1', port: 0 });
-    await page.goto(`${url}#/chat`);
-    await page.getByLabel('Address').fill(`http://127.0.0.1:${mortal.port}/v1`);
-    await page.getByLabel('Address').blur();
+    await open('chat', `http://127.0.0.1:${mortal.port}/v1`);
     engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
     await page.fill('.composer textarea', 'Go on');
     await page.press('.composer textarea', 'Enter');
@@ -340,35 +325,34 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     );
     expect(await answer.locator('.markdown').innerText()).toMatch(/^x x/);
     expect(await answer.locator('.failure button').allInnerTexts()).toEqual(['Try again', 'Compute in this tab']);
-    engine.options = {};
   });
 
   describe('a server that takes connections and says nothing', () => {
     const silent = createServer(() => {});
-    const portOf = (): { port: number } => silent.address() as AddressInfo;
+    const host = (): string => `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const address = (): string => `http://${host()}/v1`;
 
     beforeAll(async () => new Promise<void>((resolve) => void silent.listen(0, '127.0.0.1', resolve)));
     afterAll(() => silent.close());
 
     test('a question waits for it by its name, says so after a while, and is stopped at once', async () => {
       await page.clock.install();
-      await open('chat', 0, portOf());
+      await open('chat', address());
       await page.fill('.composer textarea', 'Anybody?');
       await page.press('.composer textarea', 'Enter');
       const answer = page.locator('.message.assistant').last();
-      const host = `127.0.0.1:${portOf().port}`;
-      await answer.getByText(`Waiting for ${host}`).waitFor();
-      const quiet = answer.getByText(`Nothing has come from ${host} for 15 seconds. It may be busy, or gone.`);
+      await answer.getByText(`Waiting for ${host()}`).waitFor();
+      const quiet = answer.getByText(`Nothing has come from ${host()} for 15 seconds. It may be busy, or gone.`);
       expect(await quiet.count()).toBe(0);
       await page.clock.fastForward(15_000);
       await quiet.waitFor();
       await page.getByText('Stop', { exact: true }).click();
       await answer.and(page.locator('[data-status="stopped"]')).waitFor();
-      expect(await answer.innerText()).not.toContain(host);
+      expect(await answer.innerText()).not.toContain(host());
     });
 
     test('so is speech', async () => {
-      await open('speak', 1, portOf());
+      await open('speech', address());
       await page.fill('main textarea', 'One.');
       await page.locator('main form button').click();
       await page.waitForSelector('.take[data-status="making"]');
@@ -377,7 +361,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     });
 
     test('so is a transcript', async () => {
-      await open('transcribe', 2, portOf());
+      await open('transcription', address());
       const buffer = Buffer.from(wavFile(new Float32Array(32000).fill(0.1), { encoding: 's16', sampleRate: 16000 }));
       await page.locator('.intake input').setInputFiles({ name: 'unheard.wav', mimeType: 'audio/wav', buffer });
       const transcript = page.getByRole('region', { name: 'Transcript of unheard.wav' });
@@ -387,9 +371,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('a server that is not there is named', async () => {
-    await page.goto(`${url}#/chat`);
-    await page.getByLabel('Address').fill('http://127.0.0.1:9/v1');
-    await page.getByLabel('Address').blur();
+    await open('chat', 'http://127.0.0.1:9/v1');
     await page.fill('.composer textarea', 'Anybody?');
     await page.press('.composer textarea', 'Enter');
     // The answers before it may have failed too.

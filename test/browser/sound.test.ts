@@ -6,7 +6,7 @@ import { wavFile } from '../support/wav-file.ts';
 import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
-import { ask, openPage } from './playground.ts';
+import { ask, openPage, show } from './playground.ts';
 
 /** What the page under test notes of its media. */
 interface Media {
@@ -31,7 +31,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
   let url: string;
 
   beforeAll(async () => {
-    servers = await startFakeServers('sound', engine, ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream']);
+    servers = await startFakeServers('sound', engine, { args: ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream'] });
     url = servers.url;
   });
   afterAll(() => servers?.close());
@@ -61,10 +61,6 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
   });
   afterEach(() => context.close());
 
-  const show = async (page: Page, route: string): Promise<void> => {
-    await page.evaluate((hash) => (location.hash = hash), `#/${route}`);
-    await page.waitForSelector(`main.${route}`);
-  };
   /** The browser asks the person now. */
   const asked = async (page: Page): Promise<void> => {
     await page.waitForFunction(() => (globalThis as unknown as { media: Media }).media.asked > 0);

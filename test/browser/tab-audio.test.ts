@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { wavFile } from '../support/wav-file.ts';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { greedyContext, longestTask, openPage, waitForState, wordsFound, wordsOf } from './playground.ts';
+import { downloaded, greedyContext, longestTask, openPage, waitForState, wordsFound, wordsOf } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -36,13 +36,6 @@ async function setInput(page: Page, name: string, buffer: Buffer): Promise<void>
   await page.locator('.intake input').setInputFiles({ name, mimeType: 'audio/wav', buffer });
 }
 
-async function downloadBytes(page: Page, button: string): Promise<Buffer> {
-  const [file] = await Promise.all([page.waitForEvent('download'), page.getByText(button, { exact: true }).first().click()]);
-  const chunks: Buffer[] = [];
-  for await (const chunk of await file.createReadStream()) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
-}
-
 /** Speaks and returns the WAV file. */
 async function speak(page: Page, text: string, seed: string): Promise<Buffer> {
   await page.fill('main textarea', text);
@@ -53,7 +46,7 @@ async function speak(page: Page, text: string, seed: string): Promise<Buffer> {
   await page.waitForFunction((before) => document.querySelectorAll('.take[data-status="done"]').length > before, takes, {
     timeout: 4 * MINUTES,
   });
-  return downloadBytes(page, 'Download WAV');
+  return downloaded(page, 'Download WAV');
 }
 
 /** What `expectSeeking` has the page note of a sound that plays. */
@@ -183,7 +176,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
       expect(longest).toBeLessThan(50);
       const heard = await page.locator('.segments-list p').allInnerTexts();
       expect(wordsOf(heard.join(' '))).toEqual(wordsOf(clipText()));
-      expect((await downloadBytes(page, 'SRT')).toString()).toMatch(/^1\n00:00:0\d,\d{3} --> 00:00:\d\d,\d{3}\n\S/);
+      expect((await downloaded(page, 'SRT')).toString()).toMatch(/^1\n00:00:0\d,\d{3} --> 00:00:\d\d,\d{3}\n\S/);
       await expectSeeking(page);
       await setInput(page, 'picture.jpg', Buffer.from([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3]));
       await page.getByText(/cannot read the file as sound/).waitFor();

@@ -6,7 +6,7 @@ import { wavFile } from '../support/wav-file.ts';
 import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
-import { ask, openPage } from './playground.ts';
+import { ask, downloaded, openPage, show } from './playground.ts';
 
 /** An answer that takes some seconds, in a word every few milliseconds. */
 const LONG = { words: Array.from({ length: 400 }, (_, i) => `w${i} `), delay: 10 };
@@ -31,10 +31,6 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
   // Text as it is in the document: innerText leaves out what has not been painted yet (content-visibility).
   const questions = (page: Page): Promise<string[]> => page.locator('.message.user .question').allTextContents();
   const answers = (page: Page): Promise<string[]> => page.locator('.message.assistant[data-status="done"] .markdown').allInnerTexts();
-  const show = async (page: Page, route: string): Promise<void> => {
-    await page.evaluate((hash) => (location.hash = hash), `#/${route}`);
-    await page.waitForSelector(`main.${route}`);
-  };
   const openConversation = (page: Page, title: string): Promise<void> => page.locator('.conversations .title', { hasText: title }).click();
   const submit = async (page: Page, question: string): Promise<void> => {
     await page.fill('.composer textarea', question);
@@ -166,16 +162,16 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     await show(page, 'speak');
     expect(await page.locator('.take').getAttribute('data-status')).toBe('making');
     await page.waitForSelector('.take[data-status="done"]');
-    const before = await wavOf(page);
+    const before = await downloaded(page, 'Download WAV');
     expect(before.length).toBeGreaterThan(1000);
     await page.reload();
     await page.waitForSelector('.take[data-status="done"]');
-    expect((await wavOf(page)).equals(before)).toBe(true);
+    expect((await downloaded(page, 'Download WAV')).equals(before)).toBe(true);
     await page.locator('.take').getByText('Delete').click();
     await expect.poll(() => page.locator('.take').count()).toBe(0);
     await page.locator('.rail').getByText('Undo').click();
     await page.waitForSelector('.take[data-status="done"]');
-    expect((await wavOf(page)).equals(before)).toBe(true);
+    expect((await downloaded(page, 'Download WAV')).equals(before)).toBe(true);
   });
 
   test('a transcript is heard while another view is open; corrections and earlier recordings stay', async () => {
@@ -368,12 +364,5 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
         };
       });
     await expect.poll(() => page.evaluate(read, store)).toBe(count);
-  }
-
-  async function wavOf(page: Page): Promise<Buffer> {
-    const [file] = await Promise.all([page.waitForEvent('download'), page.getByText('Download WAV').first().click()]);
-    const chunks: Buffer[] = [];
-    for await (const chunk of await file.createReadStream()) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks);
   }
 });

@@ -101,14 +101,12 @@ describe('tokenizers', () => {
   });
 
   test('a token that is there over and over is read in a moment', () => {
-    const tokens = Array.from({ length: 200_000 }, () => '<|end|>');
+    // To look for its kin again for each takes many minutes, which the test's own limit ends.
+    const tokens = Array.from({ length: 600_000 }, () => '<|end|>');
     const kinds = tokens.map(() => 3);
     const keys: [string, GgufValue][] = [['tokenizer.ggml.tokens', tokens], ['tokenizer.ggml.token_type', kinds]]; // prettier-ignore
     const metadata = new Metadata('x.gguf', new Map(keys));
-    const begin = performance.now();
     expect(readVocabulary(metadata).ends).toHaveLength(tokens.length);
-    // Looking for its kin again for each took minutes.
-    expect(performance.now() - begin).toBeLessThan(5000);
   });
 
   test('pieces with scores: the best pair first, bytes for what has no piece, a space in front', async () => {

@@ -2,11 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import type { TranscriptionRequest } from '../../engine/api.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
+import { concatenated } from '../../engine/util/math.ts';
+import { collect } from '../support/collect.ts';
 import { testDevice } from '../support/device.ts';
 import { NON_SPEECH_KINDS, NON_SPEECH_LEVELS, NON_SPEECH_RATE, NON_SPEECH_SECONDS, nonSpeech } from '../support/non-speech.ts';
 import type { NonSpeechKind } from '../support/non-speech.ts';
@@ -30,24 +32,13 @@ afterAll(async () => {
 });
 
 async function ask(request: TranscriptionRequest, signal = new AbortController().signal) {
-  const all: TranscriptionEvent[] = [];
-  for await (const event of transcriber.transcribe(request, signal)) all.push(event);
+  const all = await collect(transcriber.transcribe(request, signal));
   const finish = all.at(-1)!;
   if (finish.type !== 'finish') throw new Error(`ended with ${finish.type}`);
   const segments = all.flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
   // A window that reaches the model has a prompt, which counts as input beside the audio.
   const prompted = finish.inputTokens - Math.ceil(request.samples.length / 320);
   return { ...finish, segments, prompted };
-}
-
-function joined(...parts: readonly Float32Array[]): Float32Array {
-  const out = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
 }
 
 describe('audio in which nobody speaks', () => {
@@ -69,7 +60,7 @@ describe('audio in which nobody speaks', () => {
 describe('speech between noise', () => {
   const noise = (seconds: number): Float32Array => nonSpeech('white', -50, seconds);
   // Eleven seconds apart: of the noise only what surrounds the speech is heard.
-  const sound = joined(noise(12), clip, noise(11), clip, noise(9));
+  const sound = concatenated([noise(12), clip, noise(11), clip, noise(9)]);
   const starts = [12, 12 + CLIP_SECONDS + 11];
 
   test('is heard as it is without, at its place in the audio', async () => {

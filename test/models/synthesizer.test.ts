@@ -7,6 +7,8 @@ import { EngineError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
+import { concatenated } from '../../engine/util/math.ts';
+import { collect } from '../support/collect.ts';
 import { testDevice } from '../support/device.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -15,21 +17,11 @@ function load(device: Device, folder: string, config = DEFAULT_ENGINE_CONFIG): P
   return Synthesizer.load(device, createNodePlatform(), { path: join(ROOT, folder) }, config);
 }
 
-async function speak(synthesizer: Synthesizer, request: SpeechRequest, signal = new AbortController().signal): Promise<SpeechEvent[]> {
-  const events: SpeechEvent[] = [];
-  for await (const event of synthesizer.synthesize(request, signal)) events.push(event);
-  return events;
-}
+const speak = (synthesizer: Synthesizer, request: SpeechRequest, signal = new AbortController().signal): Promise<SpeechEvent[]> =>
+  collect(synthesizer.synthesize(request, signal));
 
 function samplesOf(events: readonly SpeechEvent[]): Float32Array {
-  const chunks = events.flatMap((event) => (event.type === 'audio' ? [event.samples] : []));
-  const all = new Float32Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
-  let at = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, at);
-    at += chunk.length;
-  }
-  return all;
+  return concatenated(events.flatMap((event) => (event.type === 'audio' ? [event.samples] : [])));
 }
 
 const textsOf = (events: readonly SpeechEvent[]): string[] => events.flatMap((event) => (event.type === 'audio' ? [event.text] : []));

@@ -15,8 +15,10 @@ import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
 import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
+import { concatenated } from '../../engine/util/math.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { decodeUpload } from '../../server/audio/upload/decode.ts';
+import { collect } from '../support/collect.ts';
 import { testDevice } from '../support/device.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -61,15 +63,10 @@ const openFiles = (): string[] =>
     }
   });
 
-async function events(
-  request: TranscriptionRequest<Float32Array | SampleFile>,
-  signal = new AbortController().signal,
-  task: Transcriber = transcriber,
-): Promise<TranscriptionEvent[]> {
-  const all: TranscriptionEvent[] = [];
-  for await (const event of task.transcribe(request, signal)) all.push(event);
-  return all;
-}
+type Request = TranscriptionRequest<Float32Array | SampleFile>;
+
+const events = (request: Request, signal = new AbortController().signal, task = transcriber): Promise<TranscriptionEvent[]> =>
+  collect(task.transcribe(request, signal));
 
 const transcriberOf = (runner: WhisperRunner, tokenizer: Tokenizer, maxQueued: number, fallbackLanguage?: string): Transcriber =>
   new Transcriber(transcriber.info, { runner, tokenizer, platform: device.platform, maxQueued, fallbackLanguage });
@@ -91,12 +88,11 @@ function repeated(count: number, gapSeconds: number): Float32Array {
   return out;
 }
 
-/** Samples one after the other, twice. */
-function twice(samples: Float32Array): Float32Array {
-  const out = new Float32Array(2 * samples.length);
-  out.set(samples);
-  out.set(samples, samples.length);
-  return out;
+/** Of the bundled checkpoint, as if it knew prompts. */
+async function withPrompts(beams: number): Promise<Transcriber> {
+  const loaded = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), floatStorage('f16'));
+  const runner = new WhisperRunner(device, { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams } }, { maxRunning: 1 });
+  return transcriberOf(runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 1);
 }
 
 describe('the transcriber', () => {
@@ -262,10 +258,7 @@ describe('the transcriber', () => {
   });
 
   test('takes a prompt that precedes the audio where the checkpoint knows prompts', async () => {
-    const loaded = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), floatStorage('f16'));
-    const model = { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams: 1 } };
-    const runner = new WhisperRunner(device, model, { maxRunning: 1 });
-    const prompted = transcriberOf(runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 1);
+    const prompted = await withPrompts(1);
     const audioTokens = Math.ceil(clip.length / 320);
     const run = (prompt: string) => events({ samples: clip, prompt }, undefined, prompted);
     const [start, ...rest] = await run('The porch cheers.');
@@ -278,9 +271,7 @@ describe('the transcriber', () => {
   });
 
   test.for([1, 2])('takes the names of control tokens in a prompt for no tokens, with %i beams', async (beams) => {
-    const loaded = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), floatStorage('f16'));
-    const runner = new WhisperRunner(device, { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams } }, { maxRunning: 1 });
-    const prompted = transcriberOf(runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 1);
+    const prompted = await withPrompts(beams);
     const run = (prompt: string) => events({ samples: clip, prompt }, undefined, prompted);
     const names = '<|startoftranscript|>'.repeat(100);
     expect(await run(`The porch${names} cheers.<|endoftext|>`)).toEqual(await run('The porch cheers.'));
@@ -302,9 +293,17 @@ describe('the transcriber', () => {
 
   test('stops at once when the caller goes away, and serves the next', async () => {
     const controller = new AbortController();
-    const running = events({ samples: repeated(3, 28) }, controller.signal);
-    setTimeout(() => controller.abort(), 20);
-    await expect(running).rejects.toMatchObject({ code: 'aborted' });
+    const heard: string[] = [];
+    const running = async (): Promise<void> => {
+      for await (const { type } of transcriber.transcribe({ samples: repeated(3, 28) }, controller.signal)) {
+        heard.push(type);
+        // There are two more windows to hear.
+        if (type === 'segment') controller.abort();
+      }
+    };
+    await expect(running()).rejects.toMatchObject({ code: 'aborted' });
+    expect(heard).toContain('segment');
+    expect(heard).not.toContain('finish');
     await expect(events({ samples: clip }, controller.signal)).rejects.toMatchObject({ code: 'aborted' });
     expect(await text(clip)).toBe(CLIP_TEXT);
   });
@@ -319,7 +318,8 @@ describe('the transcriber', () => {
     // The fixture has no tokenizer: any that knows its ids will do.
     const tokenizer = await Tokenizer.load(await openModelFolder(device.platform, BUNDLED));
     const tiny = transcriberOf(runner, tokenizer, 1);
-    const samples = twice(clip.subarray(0, 20000));
+    const part = clip.subarray(0, 20000);
+    const samples = concatenated([part, part]);
     const run = (language?: string): Promise<TranscriptionEvent[]> =>
       events({ samples, timestamps: 'segment', ...(language ? { language } : {}) }, undefined, tiny);
     const [found, refused] = await Promise.allSettled([run(), run()]);

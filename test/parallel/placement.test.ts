@@ -8,37 +8,14 @@ import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
-import type { Platform } from '../../engine/platform/platform.ts';
 import { createEngine } from '../../engine/tasks/engine.ts';
+import { collect } from '../support/collect.ts';
 import { LAVAPIPE, SWIFTSHADER } from '../support/drivers.ts';
+import { noting } from '../support/noted-devices.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const never = new AbortController().signal;
 const CHAT = { messages: [{ role: 'user' as const, content: 'Say hello.' }], sampling: { temperature: 0 }, maxTokens: 8 };
-
-async function collect<T>(events: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const event of events) all.push(event);
-  return all;
-}
-
-/** A platform that keeps the devices it gives away, to take them back. */
-function keepingPlatform(devices: Map<string, GPUDevice>): Platform {
-  const platform = createNodePlatform({ log: () => {} });
-  return {
-    ...platform,
-    async requestAdapter(request) {
-      const adapter = await platform.requestAdapter(request);
-      const requestDevice = adapter.requestDevice.bind(adapter);
-      adapter.requestDevice = async (descriptor) => {
-        const device = await requestDevice(descriptor);
-        devices.set(request.name ?? '', device);
-        return device;
-      };
-      return adapter;
-    },
-  };
-}
 
 describe.skipIf(!LAVAPIPE || !SWIFTSHADER)('tasks on two adapters (skipped without lavapipe and SwiftShader)', () => {
   const before = process.env['VK_DRIVER_FILES'];
@@ -54,7 +31,11 @@ describe.skipIf(!LAVAPIPE || !SWIFTSHADER)('tasks on two adapters (skipped witho
       contextLength: 256,
       maxRunningRequests: 4,
     });
-    engine = await createEngine(keepingPlatform(devices), config);
+    const platform = createNodePlatform({ log: () => {} });
+    engine = await createEngine(
+      noting(platform, (device, name) => devices.set(name ?? '', device)),
+      config,
+    );
   });
   afterAll(async () => {
     await engine.close();

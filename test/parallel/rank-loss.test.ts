@@ -7,6 +7,8 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { Platform, PlatformWorker } from '../../engine/platform/platform.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import type { Fate, FateMessage } from '../support/fragile-rank.ts';
+import { until } from '../support/listeners.ts';
+import { noting } from '../support/noted-devices.ts';
 import { answer, greedy } from '../support/split-chat.ts';
 import { firstOf } from '../support/thorough.ts';
 
@@ -18,21 +20,11 @@ function fragile(): { platform: Platform; threads: PlatformWorker[]; devices: GP
   const threads: PlatformWorker[] = [];
   const devices: GPUDevice[] = [];
   const platform: Platform = {
-    ...base,
+    ...noting(base, (device) => devices.push(device)),
     startWorker() {
       const worker = base.startWorker!(new URL('../support/fragile-rank.ts', import.meta.url));
       threads.push(worker);
       return worker;
-    },
-    async requestAdapter(request) {
-      const adapter = await base.requestAdapter(request);
-      const open = adapter.requestDevice.bind(adapter);
-      adapter.requestDevice = async (descriptor) => {
-        const device = await open(descriptor);
-        devices.push(device);
-        return device;
-      };
-      return adapter;
     },
   };
   return { platform, threads, devices };
@@ -64,8 +56,8 @@ describe.each(LOSSES)('split $tpSize x $ppSize', ({ tpSize, ppSize, fate, victim
     const engine = await ChatEngine.load(device, platform, { path: BUNDLED }, config);
     const requests = [1, 2, 3].map((i) => answer(engine, greedy(`Tell me story number ${i}.`, 200)));
     const outcomes = Promise.allSettled(requests);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    if (rankThreads) threads[victim]!.post({ fate: fate } satisfies FateMessage);
+    await until(() => engine.status().running === requests.length);
+    if (rankThreads) threads[victim]!.post({ fate } satisfies FateMessage);
     // The first device is the engine's own.
     else devices[1 + victim]!.destroy();
     for (const outcome of await outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'device_lost' } });

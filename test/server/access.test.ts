@@ -3,7 +3,8 @@ import { networkInterfaces } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createChatApp } from '../../server/chat/routes.ts';
 import { listen } from '../../server/http/listen.ts';
-import { GOOD, ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
+import { ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
+import { GOOD_CHAT as GOOD } from '../support/chat-body.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { postJson, send, startListeners } from '../support/listeners.ts';
 

@@ -5,8 +5,10 @@ import { connectEngine } from '../../engine/client.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { serveEngine } from '../../engine/host.ts';
 import type { HostMessage, MessagePortLike } from '../../engine/host.ts';
+import { collect } from '../support/collect.ts';
 import { FAKE_INFO, FakeEngine } from '../support/fake-engine.ts';
 import type { FakeOptions } from '../support/fake-engine.ts';
+import { until } from '../support/listeners.ts';
 
 const CHAT: ChatRequest = { messages: [{ role: 'user', content: 'Hi' }], sampling: {} };
 const never = new AbortController().signal;
@@ -65,16 +67,6 @@ async function connect<E extends FakeEngine>(engine: E) {
   });
   await client.ready;
   return { client, engine, seen, clientPort, log };
-}
-
-async function collect<T>(events: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const event of events) all.push(event);
-  return all;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 describe('calls', () => {
@@ -153,7 +145,8 @@ describe('back-pressure and abort', () => {
     await collect(client.transcribe({ samples: new Float32Array(1) }, never));
     const paused = engine.handedOut;
     expect(paused).toBeLessThan(64 + 10);
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    // Behind whatever the producer would still have sent.
+    await client.tokenize({ prompt: 'Hi' });
     expect(engine.handedOut).toBe(paused);
     const texts: string[] = [];
     for (let item = await iterator.next(); !item.done; item = await iterator.next())

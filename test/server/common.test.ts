@@ -8,7 +8,7 @@ import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
 import { listen } from '../../server/http/listen.ts';
-import { GOOD, ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
+import { ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
 import { FAKE_INFO, FakeEngine } from '../support/fake-engine.ts';
 import { GOOD_CHAT } from '../support/chat-body.ts';
 import { JSON_TYPE, postJson, send, startListeners } from '../support/listeners.ts';
@@ -35,7 +35,7 @@ describe('paths and methods', () => {
   test("another listener's route is unknown here", async () => {
     const { chat, speech } = await startListeners();
     expect((await postJson(chat + ROUTES.speech, {})).status).toBe(404);
-    expect((await postJson(speech + ROUTES.chat, GOOD)).status).toBe(404);
+    expect((await postJson(speech + ROUTES.chat, GOOD_CHAT)).status).toBe(404);
   });
 
   test('a wrong method is a JSON 405 that says what is allowed', async () => {
@@ -76,12 +76,12 @@ describe('bodies', () => {
       expect(answer.status).toBe(status);
       expect(answer.json).toEqual(errorBody(code));
     }
-    expect((await postJson(chat + ROUTES.chat, GOOD)).status).toBe(200);
+    expect((await postJson(chat + ROUTES.chat, GOOD_CHAT)).status).toBe(200);
   });
 
   test('JSON with a charset, brackets in strings and chunked encoding is fine', async () => {
     const { chat } = await startListeners();
-    const body = JSON.stringify({ ...GOOD, messages: [{ role: 'user', content: '[{"\\'.repeat(1000) }] });
+    const body = JSON.stringify({ ...GOOD_CHAT, messages: [{ role: 'user', content: '[{"\\'.repeat(1000) }] });
     const headers = { 'content-type': 'application/json; charset=utf-8', 'transfer-encoding': 'chunked' };
     expect((await send(chat + ROUTES.chat, { body, headers })).status).toBe(200);
   });
@@ -257,7 +257,7 @@ describe('errors of the engine', () => {
   ];
   test.each(TABLE)('%s -> %i %s %s', async (code, status, type, slug) => {
     const { chat } = await startListeners({ failAfter: 0, failWith: new EngineError(code, 'secret prompt text') });
-    const { status: got, json, headers } = await postJson(chat + ROUTES.chat, GOOD);
+    const { status: got, json, headers } = await postJson(chat + ROUTES.chat, GOOD_CHAT);
     expect([got, json.error.type, json.error.code]).toEqual([status, type, slug]);
     expect(Object.keys(json.error)).toEqual(['message', 'type', 'param', 'code']);
     if (status === 503) expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
@@ -269,7 +269,7 @@ describe('errors of the engine', () => {
 
   test('a bug keeps its text inside', async () => {
     const { chat } = await startListeners({ failAfter: 0, failWith: new TypeError('secret prompt text') });
-    const { status, text } = await postJson(chat + ROUTES.chat, GOOD);
+    const { status, text } = await postJson(chat + ROUTES.chat, GOOD_CHAT);
     expect(status).toBe(500);
     expect(text).not.toContain('secret');
   });
@@ -302,7 +302,7 @@ describe('neighbours', () => {
     const { chat } = await startListeners({}, { vitals: () => ({ restarts: 3, stalledMs: 21_000 }) });
     const { status, json } = await send(`${chat}/health`);
     expect([status, json.error.code]).toEqual([503, 'device_lost']);
-    expect((await postJson(chat + ROUTES.chat, GOOD)).status).toBe(200);
+    expect((await postJson(chat + ROUTES.chat, GOOD_CHAT)).status).toBe(200);
     expect((await send(`${chat}/metrics`)).text).toContain('parley_engine_restarts_total{model_name="parley-chat"} 3');
   });
 
@@ -315,7 +315,7 @@ describe('neighbours', () => {
     expect(engine.speeches).toMatchObject([{ voice: 'aus-female-1' }]);
     expect(engine.transcriptions).toMatchObject([{ vad: false }]);
     const other = await startListeners({ delay: 1e6 });
-    const answer = postJson(other.chat + ROUTES.chat, GOOD, { 'x-request-id': 'a' });
+    const answer = postJson(other.chat + ROUTES.chat, GOOD_CHAT, { 'x-request-id': 'a' });
     await expect.poll(() => other.engine.chats.length).toBe(1);
     expect((await send(`${other.chat}/health_generate`)).status).toBe(200);
     expect(other.engine.chats).toHaveLength(1);
@@ -353,7 +353,7 @@ describe('neighbours', () => {
 
   test('metrics are Prometheus text with one series a gauge', async () => {
     const { chat, speech } = await startListeners();
-    await postJson(chat + ROUTES.chat, GOOD);
+    await postJson(chat + ROUTES.chat, GOOD_CHAT);
     await postJson(chat + ROUTES.chat, {});
     await postJson(speech + ROUTES.speech, { model: 'tts-1', input: 'Hello. World.', voice: 'oni' });
     const { headers, text } = await send(`${chat}/metrics`);

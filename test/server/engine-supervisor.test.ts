@@ -10,6 +10,7 @@ import { superviseEngine } from '../../server/engine/supervisor.ts';
 import type { SupervisorOptions } from '../../server/engine/supervisor.ts';
 import { listen } from '../../server/http/listen.ts';
 import { createLog } from '../../server/log.ts';
+import { collect } from '../support/collect.ts';
 import { postJson, send, until } from '../support/listeners.ts';
 
 const never = new AbortController().signal;
@@ -32,12 +33,6 @@ function start(behaviour: string, watchdogMs = 60_000, options: Partial<Supervis
   });
   cleanups.push(() => supervisor.close());
   return { supervisor, failures };
-}
-
-async function collect<T>(events: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const event of events) all.push(event);
-  return all;
 }
 
 test('it answers through the process, samples and audio included', async () => {

@@ -16,6 +16,7 @@ import type { ChatCompletionChunk, ChatCompletionCreateParamsBase, Parley } from
 import { CodecPool } from '../../server/audio/pool.ts';
 import { Blocks } from '../../server/body/blocks.ts';
 import { parseServerConfig } from '../../server/settings/config.ts';
+import { collect } from '../support/collect.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import type { FakeOptions } from '../support/fake-engine.ts';
 import { startListeners } from '../support/listeners.ts';
@@ -49,12 +50,6 @@ const stable = (answer: object): unknown =>
 
 async function post(url: string, body: unknown): Promise<Response> {
   return fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-}
-
-async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
-  const all: Item[] = [];
-  for await (const item of items) all.push(item);
-  return all;
 }
 
 const SECOND = new Uint8Array(writeWav(new Float32Array(16_000).fill(0.1), 16_000));

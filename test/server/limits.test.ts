@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { KeyRing, digestOf, parseKeys } from '../../server/access/keys.ts';
 import { KeyUse } from '../../server/access/limits.ts';
 import { HttpError } from '../../server/http/errors.ts';
-import { GOOD, ROUTES } from '../support/each-listener.ts';
+import { ROUTES } from '../support/each-listener.ts';
+import { GOOD_CHAT as GOOD } from '../support/chat-body.ts';
 import { postJson, send, startListeners, until } from '../support/listeners.ts';
 
 const FILE = {

@@ -36,7 +36,7 @@ async function openStream(url: string, body: object): Promise<{ readonly end: Pr
   return { end: new Promise((resolve) => response.on('close', () => resolve(text))) };
 }
 
-test('it says where it listens, answers on three ports, and Ctrl-C ends it with 0 within 2 s when idle', async () => {
+test('it says where it listens, answers on three ports, and Ctrl-C ends it with 0, idle connections or not', async () => {
   const { child, exit, urls, lines } = await startServer();
   expect(lines[0]).toBe('adapter        fake adapter (software: runs on the CPU)');
   expect(lines.find((line) => line.startsWith('chat'))).toMatch(/\/v1 {2}parley-chat \(llama, 0.0 M parameters, context 1024\)$/);

@@ -7,7 +7,8 @@ import { writeWav } from '../../engine/audio/wav.ts';
 import { createLog } from '../../server/log.ts';
 import { tracerOf } from '../../server/serve.ts';
 import { createTracer } from '../../server/trace/tracer.ts';
-import { GOOD, ROUTES } from '../support/each-listener.ts';
+import { ROUTES } from '../support/each-listener.ts';
+import { GOOD_CHAT as GOOD } from '../support/chat-body.ts';
 import { postForm, postJson, send, startListeners } from '../support/listeners.ts';
 import { tone } from '../support/wav-file.ts';
 

@@ -1,7 +1,8 @@
 /** What routers ask of a worker, replayed: each router's calls, with the fields that it parses and the types that it parses them into. */
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { GOOD, NAMES, ROUTES, eachOf } from '../support/each-listener.ts';
+import { NAMES, ROUTES, eachOf } from '../support/each-listener.ts';
+import { GOOD_CHAT as GOOD } from '../support/chat-body.ts';
 import { JSON_TYPE, postJson, send, startListeners, until } from '../support/listeners.ts';
 
 /** A field's type as a router's parser has it: `?` = it may be absent, but not of another type. */

@@ -1,12 +1,11 @@
 /** What tests of all three listeners at once share. */
 import { expect } from 'vitest';
+import { CHAT_PATH } from './chat-body.ts';
 import type { Started } from './listeners.ts';
 
 /** The route each listener is there for. */
-export const ROUTES = { chat: '/v1/chat/completions', speech: '/v1/audio/speech', transcription: '/v1/audio/transcriptions' } as const;
+export const ROUTES = { chat: CHAT_PATH, speech: '/v1/audio/speech', transcription: '/v1/audio/transcriptions' } as const;
 export const NAMES = Object.keys(ROUTES) as (keyof typeof ROUTES)[];
-/** A good chat request. */
-export const GOOD = { model: 'parley-chat', messages: [{ role: 'user', content: 'Hi' }] };
 
 /** Checks the three one after the other. */
 export const eachOf = async (

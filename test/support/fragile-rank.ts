@@ -1,6 +1,7 @@
 /** A rank's thread that can be made to lose its device or to fail. */
 import { main as serve } from '../../engine/parallel/rank-worker.ts';
 import type { Platform, WorkerPort } from '../../engine/platform/platform.ts';
+import { noting } from './noted-devices.ts';
 
 /** How a rank goes. */
 export type Fate = 'lose its device' | 'fail';
@@ -12,28 +13,18 @@ export interface FateMessage {
 /** Serves as a rank does until a FateMessage comes. */
 export function main(platform: Platform, port: WorkerPort): void {
   const devices: GPUDevice[] = [];
-  const watched: Platform = {
-    ...platform,
-    async requestAdapter(request) {
-      const adapter = await platform.requestAdapter(request);
-      const open = adapter.requestDevice.bind(adapter);
-      adapter.requestDevice = async (descriptor) => {
-        const device = await open(descriptor);
-        devices.push(device);
-        return device;
-      };
-      return adapter;
+  serve(
+    noting(platform, (device) => devices.push(device)),
+    {
+      ...port,
+      onMessage: (callback) =>
+        port.onMessage((message) => {
+          const { fate } = message as Partial<FateMessage>;
+          if (fate === undefined) callback(message);
+          else for (const device of devices) meet(fate, device);
+        }),
     },
-  };
-  serve(watched, {
-    ...port,
-    onMessage: (callback) =>
-      port.onMessage((message) => {
-        const { fate } = message as Partial<FateMessage>;
-        if (fate === undefined) callback(message);
-        else for (const device of devices) meet(fate, device);
-      }),
-  });
+  );
 }
 
 function meet(fate: Fate, device: GPUDevice): void {

@@ -44,15 +44,14 @@ export class Rig {
   }
 
   sequence(promptLength: number, maxTokens: number): Sequence {
-    const id = this.#ids++;
-    const promptTokens = Array.from({ length: promptLength }, (_, i) => (id * 31 + i * 7) % 500);
-    return new Sequence({ id, promptTokens, maxTokens, sampling: GREEDY, choice: 0 });
+    return this.ranked(0, promptLength, maxTokens);
   }
 
   /** A sequence of a priority. */
   ranked(priority: number, promptLength: number, maxTokens: number): Sequence {
-    const promptTokens = Array.from({ length: promptLength }, (_, i) => (this.#ids * 31 + i * 7) % 500);
-    return new Sequence({ id: this.#ids++, promptTokens, maxTokens, sampling: GREEDY, choice: 0, priority });
+    const id = this.#ids++;
+    const promptTokens = Array.from({ length: promptLength }, (_, i) => (id * 31 + i * 7) % 500);
+    return new Sequence({ id, promptTokens, maxTokens, sampling: GREEDY, choice: 0, priority });
   }
 
   /** A sequence whose prompt is `shared` tokens that depend on `family` only, then its own. */

@@ -6,12 +6,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { ROOT, buildPlayground, launchChromium } from '../browser/chromium.ts';
-import { ask, openPage, waitForState } from '../browser/playground.ts';
+import { ask, downloaded, openPage, show, waitForState } from '../browser/playground.ts';
 import { serveFolder } from '../browser/static-server.ts';
 
 const WIDTHS = [1280, 390] as const;
 const SCHEMES = ['light', 'dark'] as const;
-const VIEWS = ['chat', 'speak', 'transcribe', 'models', 'device'] as const;
 const MARKDOWN = [
   'Three things, with **weight** and `code`:',
   '1. a list,\n2. a [link](https://example.org),\n3. a table:',
@@ -26,11 +25,6 @@ function exampleConversation(): string {
   const messages = [message('user', 'Show me what you can print.'), message('assistant', MARKDOWN)];
   const conversation = { id: 'example', title: 'What an answer may hold', created: 1, updated: 1, system: '', messages };
   return JSON.stringify({ format: 'parley-conversations', version: 1, conversations: [conversation] });
-}
-
-async function show(page: Page, view: string): Promise<void> {
-  await page.evaluate((hash) => (location.hash = hash), `#/${view}`);
-  await page.waitForSelector(`main.${view}`);
 }
 
 /** Fills the views: two conversations, a spoken sentence, its transcript. Returns to the chat. */
@@ -48,11 +42,7 @@ async function speakAndHear(page: Page): Promise<Buffer> {
   await page.fill('main textarea', 'Good morning. The train leaves at nine.');
   await page.locator('form button').first().click();
   await page.waitForSelector('.take[data-status="done"]', { timeout: 120_000 });
-  const [file] = await Promise.all([page.waitForEvent('download'), page.getByText('Download WAV').click()]);
-  const stream = await file.createReadStream();
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
+  return downloaded(page, 'Download WAV');
 }
 
 const folder = process.argv[2] ?? join(ROOT, 'test', 'screenshots');
@@ -86,7 +76,7 @@ async function main(): Promise<void> {
     await page.locator('.intake input').setInputFiles({ name: 'good-morning.wav', mimeType: 'audio/wav', buffer: wav });
     await page.waitForSelector('.transcript[data-status="done"]', { timeout: 120_000 });
     await shoot('transcribe');
-    for (const view of VIEWS.slice(3)) {
+    for (const view of ['models', 'device']) {
       await show(page, view);
       await shoot(view);
     }

@@ -1,6 +1,6 @@
 /** Everything the views share, made once in main.tsx and handed down by context. */
 import { computed, effect, signal } from '@preact/signals';
-import type { Signal } from '@preact/signals';
+import type { ReadonlySignal, Signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { EngineSession, splitConfig } from './backend/engine-session.ts';
@@ -69,7 +69,8 @@ export class App implements Services {
     for (const { state } of Object.values(this.sessions)) if (state.value.name === 'ready') return state.value.info;
     return undefined;
   });
-  #remote: RemoteEngine | undefined;
+  readonly #servers: ReadonlySignal<Readonly<Record<ModelTask, string>>>;
+  readonly #remote: ReadonlySignal<RemoteEngine>;
   /** Those that go on. */
   readonly #loads = new Map<ModelTask, Promise<void>>();
   /** Until then the page may guess its own server at the wrong place. */
@@ -95,17 +96,18 @@ export class App implements Services {
     this.voice = new VoiceLoop(this);
     effect(() => this.voice.keepTo(this.conversations.list.value));
     // Of the settings only these two: what is known of a server stays known when anything else is set.
-    const servers = computed(() => this.settings.data.value.servers);
-    const apiKey = computed(() => this.settings.data.value.apiKey);
-    effect(() => {
+    const chosen = computed(() => settings.data.value.servers);
+    const apiKey = computed(() => settings.data.value.apiKey);
+    this.#servers = computed(() => {
       const guessed = this.guessedServers.value;
-      const chosen = {
-        chat: servers.value.chat || guessed.chat,
-        speech: servers.value.speech || guessed.speech,
-        transcription: servers.value.transcription || guessed.transcription,
+      const { chat, speech, transcription } = chosen.value;
+      return {
+        chat: chat || guessed.chat,
+        speech: speech || guessed.speech,
+        transcription: transcription || guessed.transcription,
       };
-      this.#remote = new RemoteEngine({ servers: chosen, apiKey: apiKey.value });
     });
+    this.#remote = computed(() => new RemoteEngine({ servers: this.#servers.value, apiKey: apiKey.value }));
   }
 
   /** Finds out where the page runs; then loads what is already here. */
@@ -134,7 +136,7 @@ export class App implements Services {
   }
 
   get remote(): RemoteEngine {
-    return this.#remote!;
+    return this.#remote.value;
   }
 
   /** How models are looked up now. */
@@ -144,8 +146,9 @@ export class App implements Services {
     return { hub, access, describe: (model, signal) => describeFiles(model, signal, access) };
   }
 
+  /** Base URL of a task's server: the person's, or the guessed one. */
   server(task: ModelTask): string {
-    return this.settings.value.servers[task] || this.guessedServers.value[task];
+    return this.#servers.value[task];
   }
 
   /**

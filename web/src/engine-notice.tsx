@@ -4,21 +4,13 @@ import type { Remedy } from './failure.ts';
 import { manifestBytes } from './models/manifest.ts';
 import type { ModelTask } from './models/manifest.ts';
 import { ACTION_WORDS, describeSession } from './state-words.ts';
+import type { StateWords } from './state-words.ts';
 
 export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestarted?: () => void }) {
   const app = useApp();
   const act = useRemedy(task, onRestarted);
-  if (app.settings.where.value[task] === 'server') return null;
-  const id = app.settings.data.value.models[task];
-  const manifest = app.library.manifest(id);
-  const words = describeSession(
-    app.sessions[task].state.value,
-    app.environment.value,
-    manifest ? manifestBytes(manifest) : 0,
-    app.library.isComplete(id),
-    app.online.value,
-  );
-  if (words.sentence === undefined) return null;
+  const words = useStateWords(task);
+  if (app.settings.where.value[task] === 'server' || words.sentence === undefined) return null;
   return (
     <section class={`notice ${words.isProblem ? 'problem' : ''}`} role={words.isProblem ? 'alert' : undefined} aria-label="Engine">
       <p>{words.sentence}</p>
@@ -32,6 +24,15 @@ export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestart
       </div>
     </section>
   );
+}
+
+/** What is said of a task's engine in the tab. */
+export function useStateWords(task: ModelTask): StateWords {
+  const { environment, library, online, sessions, settings } = useApp();
+  const id = settings.data.value.models[task];
+  const manifest = library.manifest(id);
+  const bytes = manifest ? manifestBytes(manifest) : 0;
+  return describeSession(sessions[task].state.value, environment.value, bytes, library.isComplete(id), online.value);
 }
 
 /** Whether a view's own button leads: until its model is there, the notice's does. */

@@ -3,18 +3,10 @@ import { EngineError, toPlainError } from '../../engine/errors.ts';
 import type { PlainError } from '../../engine/errors.ts';
 import { SourceError } from '../../sources/index.ts';
 import { StoreError } from './models/store-error.ts';
+import { messageOf } from './util.ts';
 
 /** What a button beside a failure does. */
-export type Remedy =
-  | 'retry'
-  | 'restart'
-  | 'newConversation'
-  | 'runWithoutStoring'
-  | 'manageModels'
-  | 'useServer'
-  | 'useTab'
-  | 'device'
-  | 'none';
+export type Remedy = 'retry' | 'restart' | 'newConversation' | 'runWithoutStoring' | 'manageModels' | 'useServer' | 'useTab' | 'device';
 
 export interface Failure {
   readonly code: string;
@@ -62,7 +54,7 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof ServerGoneError) return failure('server', error.message);
   if (error instanceof SourceError) return failure(error.wantsToken ? 'denied' : error.kind, error.message);
   if (error instanceof StoreError) return failure(error.kind, error.message);
-  return failure('internal', error instanceof Error ? error.message : String(error));
+  return failure('internal', messageOf(error));
 }
 
 /** What the engine said, in the words of this page: of what an operator could set, that which can be set here. */

@@ -1,7 +1,13 @@
 import { signal } from '@preact/signals';
+import type { ModelTask } from './models/manifest.ts';
 
-export const ROUTES = ['chat', 'speak', 'transcribe', 'models', 'device'] as const;
-export type Route = (typeof ROUTES)[number];
+/** The views by their routes, in the order of the navigation. */
+export const TITLES = { chat: 'Chat', speak: 'Speak', transcribe: 'Transcribe', models: 'Models', device: 'Device' } as const;
+export type Route = keyof typeof TITLES;
+export const ROUTES = Object.keys(TITLES) as readonly Route[];
+
+/** Where the model of a task is used. */
+export const VIEW_OF: Readonly<Record<ModelTask, Route>> = { chat: 'chat', speech: 'speak', transcription: 'transcribe' };
 
 /** Hash routes, because they survive static hosting. */
 export class Router {

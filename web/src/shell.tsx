@@ -8,8 +8,7 @@ import { ChatView } from './chat/chat-view.tsx';
 import { DeviceView } from './device/device-view.tsx';
 import { droppedFiles, isModelDrop } from './models/dropped-model.ts';
 import { ModelsView } from './models/models-view.tsx';
-import { ROUTES } from './router.ts';
-import type { Route } from './router.ts';
+import { ROUTES, TITLES } from './router.ts';
 import type { Theme } from './settings.ts';
 import { SpeakView } from './speak/speak-view.tsx';
 import { StatusRail } from './status-rail.tsx';
@@ -18,13 +17,6 @@ import { CommandList } from './ui/command-list.tsx';
 import { useEscape } from './ui/escape.ts';
 import { useKeptFocus } from './ui/kept-focus.ts';
 
-const TITLES: Readonly<Record<Route, string>> = {
-  chat: 'Chat',
-  speak: 'Speak',
-  transcribe: 'Transcribe',
-  models: 'Models',
-  device: 'Device',
-};
 const VIEWS = { chat: ChatView, speak: SpeakView, transcribe: TranscribeView, models: ModelsView, device: DeviceView } as const;
 const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
 

@@ -107,5 +107,4 @@ export const ACTION_WORDS: Readonly<Record<'load' | 'cancel' | Remedy, string>> 
   useServer: 'Use a server',
   useTab: 'Compute in this tab',
   device: 'Device details',
-  none: '',
 };

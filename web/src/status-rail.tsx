@@ -1,16 +1,9 @@
 /** One line that is always there: where each task is computed, what state it is in, and how fast the last answer came. */
 import { useApp } from './app.ts';
-import { manifestBytes } from './models/manifest.ts';
+import { useStateWords } from './engine-notice.tsx';
 import type { ModelTask } from './models/manifest.ts';
-import type { Route } from './router.ts';
-import { describeSession } from './state-words.ts';
+import { VIEW_OF } from './router.ts';
 import { formatBytes } from './util.ts';
-
-const TASK_VIEWS: readonly (readonly [ModelTask, Route, string])[] = [
-  ['chat', 'chat', 'chat'],
-  ['speech', 'speak', 'speech'],
-  ['transcription', 'transcribe', 'transcription'],
-];
 
 export function StatusRail() {
   const app = useApp();
@@ -20,8 +13,8 @@ export function StatusRail() {
   return (
     <footer class="rail" aria-label="Status">
       <Undo />
-      {TASK_VIEWS.map(([task, route, name]) => (
-        <TaskState key={task} task={task} route={route} name={name} />
+      {(Object.keys(VIEW_OF) as ModelTask[]).map((task) => (
+        <TaskState key={task} task={task} />
       ))}
       {stats && stats.rate > 0 && <span class="number wide">{stats.rate.toFixed(1)} tok/s</span>}
       {storage && storage.usage > 0 && (
@@ -94,21 +87,19 @@ function Undo() {
   );
 }
 
-function TaskState({ task, route, name }: { task: ModelTask; route: Route; name: string }) {
+function TaskState({ task }: { task: ModelTask }) {
   const app = useApp();
-  const { models } = app.settings.data.value;
   const isServer = app.settings.where.value[task] === 'server';
-  const manifest = app.library.manifest(models[task]);
   const state = app.sessions[task].state.value;
-  const words = describeSession(state, app.environment.value, manifest ? manifestBytes(manifest) : 0, app.library.isComplete(models[task]));
+  const words = useStateWords(task);
   const word = isServer ? 'server' : words.word.replace(', software adapter', '');
   const percent = words.progress === undefined || isServer ? '' : ` ${Math.round(words.progress * 100)} %`;
   const tone = isServer || state.name === 'idle' ? '' : state.name === 'ready' ? 'ok' : words.isProblem ? 'bad' : 'busy';
   // On a phone the number alone has room.
   const hidden = percent !== '' || !(tone === 'busy' || tone === 'bad');
   return (
-    <a href={`#/${route}`} class={`state ${tone}`} data-task={task} data-state={isServer ? 'server' : state.name}>
-      <span class="name">{name}</span> <span class={hidden ? 'word' : ''}>{word}</span>
+    <a href={`#/${VIEW_OF[task]}`} class={`state ${tone}`} data-task={task} data-state={isServer ? 'server' : state.name}>
+      <span class="name">{task}</span> <span class={hidden ? 'word' : ''}>{word}</span>
       {percent}
     </a>
   );

@@ -24,6 +24,15 @@ export function sentence(message: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
+/** The message of anything thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A text as one word of a shell's command line. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The number of a seed's field; undefined where it holds none: then it is random. */
+export const seedOf = (text: string): number | undefined => (/^-?\d+$/.test(text.trim()) ? Number(text) : undefined);
+
 /** Why a browser refuses to store something; of a lack of space it says nothing but its name. */
 export function whyNotKept(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -1,15 +1,13 @@
 /** Chooses, for one task, between this tab and a server; shows the server's address and a curl line for it. */
-import { useSignal } from '@preact/signals';
 import { useApp } from './app.ts';
 import { isWebAddress } from './backend/servers.ts';
 import type { ModelTask } from './models/manifest.ts';
 import type { Where } from './settings.ts';
 import { whyNotHere } from './state-words.ts';
-import { copyText } from './util.ts';
+import { CopyButton } from './ui/copy-button.tsx';
 
 export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: string) => string }) {
   const app = useApp();
-  const copied = useSignal<boolean | undefined>(undefined);
   const { servers, apiKey } = app.settings.data.value;
   const where = app.settings.where.value[task];
   const why = whyNotHere(app.environment.value);
@@ -49,9 +47,7 @@ export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: stri
               onChange={(event) => app.settings.set('apiKey', event.currentTarget.value.trim())}
             />
           </label>
-          <button onClick={() => void copyText(curl(app.server(task))).then((done) => (copied.value = done))}>
-            {copied.value === undefined ? 'Copy as curl' : copied.value ? 'Copied' : 'Not allowed here'}
-          </button>
+          <CopyButton label="Copy as curl" text={() => curl(app.server(task))} plain={false} />
         </>
       )}
     </fieldset>

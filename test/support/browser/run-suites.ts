@@ -9,7 +9,8 @@ export interface CaseOutcome {
   readonly problem: string;
 }
 
-const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** What an error says. */
+export const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Tells of every case of the suite, and calls `skipped` for those that have nothing to test on this adapter. */
 export async function runSuite(

@@ -2,7 +2,7 @@
  * Runs the project's kernel cases (test/kernels) against their CPU references on this browser's adapter. Started by the playground's device page; results
  * are posted one by one.
  */
-import { runSuite } from './run-suites.ts';
+import { runSuite, words } from './run-suites.ts';
 import type { CaseOutcome } from './run-suites.ts';
 import { takeSuites } from './vitest.ts';
 
@@ -14,7 +14,6 @@ export type SelfTestMessage =
   | { readonly type: 'end' };
 
 const tell = (message: SelfTestMessage): void => self.postMessage(message);
-const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 async function main(): Promise<void> {
   // A file that breaks is told of.

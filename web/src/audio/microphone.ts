@@ -1,9 +1,12 @@
 /** Records the microphone as 16 kHz mono, with levels for the trace. */
 import { signal } from '@preact/signals';
 import { resample } from '../../../engine/audio/resample.ts';
+import { concatenated } from '../../../engine/util/math.ts';
 import type { SettingsData } from '../settings.ts';
+import { messageOf } from '../util.ts';
 import workletUrl from './capture-worklet.ts?worker&url';
 
+/** Hz of what is transcribed. */
 export const CAPTURE_RATE = 16000;
 const KEPT_LEVELS = 400;
 
@@ -73,13 +76,7 @@ export class Microphone {
     if (!recording) return new Float32Array(0);
     const { context, stream, blocks } = recording;
     await close(context, stream);
-    const samples = new Float32Array(blocks.reduce((sum, block) => sum + block.length, 0));
-    let at = 0;
-    for (const block of blocks) {
-      samples.set(block, at);
-      at += block.length;
-    }
-    return resample(samples, context.sampleRate, CAPTURE_RATE);
+    return resample(concatenated(blocks), context.sampleRate, CAPTURE_RATE);
   }
 
   #show(block: Float32Array, rate: number): void {
@@ -110,7 +107,7 @@ function explain(error: unknown): string {
     return 'The microphone is blocked for this page. Allow it with the icon beside the address, then try again.';
   if (name === 'NotFoundError') return 'No microphone was found. Connect one, then try again.';
   if (name === 'NotReadableError') return 'Another program is using the microphone. Close it there, then try again.';
-  return `The microphone cannot be opened: ${error instanceof Error ? error.message : String(error)}`;
+  return `The microphone cannot be opened: ${messageOf(error)}`;
 }
 
 /** Root mean square of a block. */

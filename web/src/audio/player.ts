@@ -71,7 +71,7 @@ export class Player {
     if (!this.playing.peek()) this.#resolveDrained();
   }
 
-  /** Loads a finished sound and plays it from a place. */
+  /** Holds a finished sound, of `rate` Hz; `playFrom` plays it. */
   load(samples: Float32Array, rate: number): void {
     this.clear();
     this.#rate = rate;

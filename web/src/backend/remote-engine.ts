@@ -15,10 +15,12 @@ import type { Signal } from '@preact/signals';
 import { EngineError } from '../../../engine/errors.ts';
 import type { EngineErrorCode } from '../../../engine/errors.ts';
 import { samplingToWire } from '../../../engine/sampling.ts';
+import { isLoopback } from '../../../sources/index.ts';
+import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { ServerGoneError } from '../failure.ts';
 import { languageCode } from '../models/about-words.ts';
 import type { ModelAbout, ModelTask } from '../models/manifest.ts';
-import { isLoopback, isWebAddress } from './servers.ts';
+import { isWebAddress } from './servers.ts';
 import { sseData } from './sse.ts';
 
 /** Not every server says which seed it took. */
@@ -38,7 +40,7 @@ export interface RemoteOptions {
   readonly apiKey: string;
 }
 
-const ASR_RATE = 16000;
+/** Of silence, to ask a server for its richest format. */
 const PROBE_SECONDS = 0.5;
 
 type TranscriptFormat = 'verbose_json' | 'json';
@@ -50,6 +52,7 @@ export class RemoteEngine implements TaskEngine {
   readonly names: Signal<Partial<Record<ModelTask, string>>> = signal({});
   /** What the servers say of these models; nothing where they say nothing. */
   readonly abouts: Signal<Partial<Record<ModelTask, ModelAbout>>> = signal({});
+  /** Those of `names` that still hold: one is forgotten where its server may have come back with another model. */
   readonly #models = new Map<ModelTask, string>();
   /** The richest transcript the server gives, once it was asked. */
   #known: TranscriptFormat | undefined;
@@ -92,7 +95,7 @@ export class RemoteEngine implements TaskEngine {
   }
 
   async *transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
-    const duration = request.samples.length / ASR_RATE;
+    const duration = request.samples.length / CAPTURE_RATE;
     const answer = await this.#transcription(request, signal, await this.#format(signal));
     // It is asked with what it said for the next piece, and not every server takes the name that it gives.
     const language = answer.language === undefined ? request.language : languageCode(answer.language);
@@ -114,7 +117,7 @@ export class RemoteEngine implements TaskEngine {
    */
   async #format(signal: AbortSignal): Promise<TranscriptFormat> {
     if (this.#known) return this.#known;
-    const silence = { samples: new Float32Array(PROBE_SECONDS * ASR_RATE) };
+    const silence = { samples: new Float32Array(PROBE_SECONDS * CAPTURE_RATE) };
     try {
       await this.#transcription(silence, signal, 'verbose_json');
       this.#known = 'verbose_json';
@@ -131,7 +134,7 @@ export class RemoteEngine implements TaskEngine {
     format: TranscriptFormat,
   ): Promise<{ text: string; language?: string; segments?: { start: number; end: number; text: string }[] }> {
     const form = new FormData();
-    form.set('file', new Blob([writeWav(samples, ASR_RATE) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }), 'audio.wav');
+    form.set('file', new Blob([writeWav(samples, CAPTURE_RATE) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }), 'audio.wav');
     form.set('response_format', format);
     if (language) form.set('language', language);
     if (prompt) form.set('prompt', prompt);

@@ -1,3 +1,4 @@
+import { isLoopback } from '../../../sources/index.ts';
 import type { ModelTask } from '../models/manifest.ts';
 
 /** Ports of the three listeners of `npm start`. */
@@ -17,5 +18,3 @@ export const isWebAddress = (text: string): boolean => URL.canParse(text) && /^h
 
 /** Loopback pages keep their own spelling of it, because listeners may bind one family only. */
 const localName = (hostname: string): string => (isLoopback(hostname) ? hostname : 'localhost');
-
-export const isLoopback = (hostname: string): boolean => /^(localhost|127\.|\[::1\])/.test(hostname);

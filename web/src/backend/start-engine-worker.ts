@@ -4,6 +4,7 @@ import { fromPlainError } from '../../../engine/errors.ts';
 import { SourceError } from '../../../sources/index.ts';
 import type { HubAccess } from '../models/hub-authorization.ts';
 import { startWorker } from '../trusted-types.ts';
+import { orAborted } from '../util.ts';
 import type { PlacedModel } from '../worker/model-files.ts';
 import type { DescribeMessage, WorkerMessage } from '../worker/protocol.ts';
 import workerUrl from '../worker/engine-worker.ts?worker&url';
@@ -48,14 +49,13 @@ export async function describeFiles(model: PlacedModel, signal: AbortSignal, acc
   signal.throwIfAborted();
   let tell: (description: ModelDescription) => void = () => {};
   const described = new Promise<ModelDescription>((resolve) => (tell = resolve));
-  const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
   const { worker, failed, end } = startEngineWorker(
     'parley reader',
     (message) => message.type === 'described' && tell(message.description),
   );
   try {
     worker.postMessage({ type: 'describe', model, access } satisfies DescribeMessage);
-    return await Promise.race([described, failed, aborted]);
+    return await orAborted(Promise.race([described, failed]), signal);
   } finally {
     end();
   }

@@ -5,7 +5,7 @@ import { useApp } from '../app.ts';
 import { chatBody } from '../backend/remote-engine.ts';
 import type { SettingsData } from '../settings.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
-import { formatCount } from '../util.ts';
+import { formatCount, quoted } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import type { Conversation } from './conversation.ts';
 import { promptOf } from './prompt.ts';
@@ -151,5 +151,5 @@ function chatCurl(base: string, model: string, { messages, system }: Conversatio
       .findLast(({ role }) => role === 'user')
       ?.text.peek() ?? 'Hello!';
   const body = chatBody(model, { messages: promptOf([{ role: 'user', text }], system.peek()), ...samplingOf(chat) });
-  return `curl -N ${base}/chat/completions -H 'content-type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
+  return `curl -N ${base}/chat/completions -H 'content-type: application/json' -d ${quoted(JSON.stringify(body))}`;
 }

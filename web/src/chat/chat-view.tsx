@@ -6,6 +6,7 @@ import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
 import { DEFAULT_SETTINGS } from '../settings.ts';
 import { whyNotHere } from '../state-words.ts';
+import { isTyping } from '../ui/composing.ts';
 import { useEscape } from '../ui/escape.ts';
 import { useStickToBottom } from '../ui/stick-to-bottom.ts';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
@@ -145,7 +146,7 @@ function useChatKeys(): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const composer = document.querySelector<HTMLElement>('.composer textarea');
-      const typing = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+      const typing = isTyping(event.target);
       if (event.key === '/' && !typing) composer?.focus();
       // Other fields have a use for these keys: a choice opens.
       else if ((!typing || event.target === composer) && event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown'))

@@ -1,7 +1,7 @@
 /** All conversations, newest first; several may be answering at once. */
 import { useSignal } from '@preact/signals';
 import { useApp } from '../app.ts';
-import { download } from '../util.ts';
+import { download, messageOf } from '../util.ts';
 import type { Conversation } from './conversation.ts';
 
 export function ConversationList({ onChosen }: { onChosen: () => void }) {
@@ -67,7 +67,7 @@ function Transfer() {
     try {
       note.value = `${conversations.import(await file.text())} imported`;
     } catch (error) {
-      note.value = error instanceof Error ? error.message : String(error);
+      note.value = messageOf(error);
     }
   };
   const save = (): void => download('parley-conversations.json', new Blob([conversations.export()], { type: 'application/json' }));

@@ -4,11 +4,11 @@ import { titleOf } from './sampling.ts';
 
 export type Edit = (record: ConversationData) => ConversationData;
 
-/** Both edits as one, the first first. */
+/** Edits as one, the first first. */
 export const chain =
   (...edits: readonly Edit[]): Edit =>
   (record) =>
-    edits.reduce((so_far, edit) => edit(so_far), record);
+    edits.reduce((edited, edit) => edit(edited), record);
 
 /** Adds messages at the end, and a title where there is none. A conversation that another tab has deleted is one again: nothing written is lost. */
 export const append =

@@ -2,7 +2,7 @@ import { CONTROL_NAMES, SAMPLING, samplingNumbers } from '../../../engine/sampli
 import type { ControlName } from '../../../engine/sampling.ts';
 import { DEFAULT_SETTINGS } from '../settings.ts';
 import type { SettingsData } from '../settings.ts';
-import { formatStep } from '../util.ts';
+import { formatStep, seedOf } from '../util.ts';
 
 /** What few people change. */
 export const RARE_CONTROLS: readonly ControlName[] = CONTROL_NAMES.filter((name) => name !== 'temperature');
@@ -22,13 +22,14 @@ export function changedSampling(chat: SettingsData['chat']): readonly string[] {
 }
 
 /** The engine's sampling fields for the page's settings; an empty seed is random. */
-export function samplingOf({ seed, maxTokens, stop, ...numbers }: SettingsData['chat']) {
+export function samplingOf({ seed: typed, maxTokens, stop, ...numbers }: SettingsData['chat']) {
+  const seed = seedOf(typed);
   const stops = stop
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
   return {
-    sampling: { ...samplingNumbers(CONTROL_NAMES, (name) => numbers[name]), ...(/^-?\d+$/.test(seed.trim()) && { seed: Number(seed) }) },
+    sampling: { ...samplingNumbers(CONTROL_NAMES, (name) => numbers[name]), ...(seed !== undefined && { seed }) },
     maxTokens,
     ...(stops.length > 0 && { stop: stops }),
   };

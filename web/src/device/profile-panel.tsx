@@ -6,10 +6,11 @@ import type { Engine } from '../../../engine/protocol.ts';
 import { traceEvents } from '../../../engine/util/trace-events.ts';
 import { useApp } from '../app.ts';
 import type { App } from '../app.ts';
+import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { FailureError } from '../failure.ts';
 import type { ModelTask } from '../models/manifest.ts';
 import { voiceFor } from '../speak/voices.ts';
-import { download, sentence } from '../util.ts';
+import { download, messageOf, sentence } from '../util.ts';
 
 const QUESTION = 'Tell me a short story about a fox.';
 /** Kernels in the table; the rest takes next to no time. */
@@ -30,7 +31,7 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
       profile.value = measured.profile;
       adapter.value = measured.adapter;
     } catch (error) {
-      problem.value = sentence(error instanceof Error ? error.message : String(error));
+      problem.value = sentence(messageOf(error));
     }
     busy.value = false;
   };
@@ -120,11 +121,11 @@ function ProfileTable({ entries, total }: { entries: readonly ProfileEntry[]; to
   );
 }
 
-/** Seconds of a voiced sound at 16 kHz; silence would be skipped before the GPU sees it. */
+/** Seconds of a voiced sound at CAPTURE_RATE; silence would be skipped before the GPU sees it. */
 function hum(seconds: number): Float32Array {
-  const wave = (i: number, hertz: number): number => Math.sin((2 * Math.PI * hertz * i) / 16000);
+  const wave = (i: number, hertz: number): number => Math.sin((2 * Math.PI * hertz * i) / CAPTURE_RATE);
   return Float32Array.from(
-    { length: seconds * 16000 },
+    { length: seconds * CAPTURE_RATE },
     (_, i) => 0.2 * (wave(i, 140) + wave(i, 700) + wave(i, 1200)) * (0.6 + 0.4 * wave(i, 4)),
   );
 }

@@ -5,8 +5,8 @@ import type { SessionState } from '../backend/session-state.ts';
 import { aboutWords, memoryWords } from './about-words.ts';
 import { TokenButton } from './hub-access.tsx';
 import { manifestBytes } from './manifest.ts';
-import type { ModelManifest, ModelTask } from './manifest.ts';
-import type { Route } from '../router.ts';
+import type { ModelManifest } from './manifest.ts';
+import { TITLES, VIEW_OF } from '../router.ts';
 import type { StoredModel } from './model-store.ts';
 import type { ModelWork } from './model-work.ts';
 import { formatBytes, sentence } from '../util.ts';
@@ -84,13 +84,6 @@ export function WorkBar({ work, name }: { work: ModelWork; name?: string }) {
 const STATE_WORDS = { fetch: 'downloading', copy: 'copying', check: 'checking', delete: 'deleting' } as const;
 const WORK_WORDS = { fetch: 'Downloading', copy: 'Copying', check: 'Checking', delete: 'Deleting' } as const;
 
-/** Where a loaded model is used, and the word for it. */
-const VIEW_OF: Readonly<Record<ModelTask, readonly [Route, string]>> = {
-  chat: ['chat', 'Chat'],
-  speech: ['speak', 'Speak'],
-  transcription: ['transcribe', 'Transcribe'],
-};
-
 interface ActionsProps {
   readonly manifest: ModelManifest;
   readonly work: ModelWork;
@@ -142,12 +135,12 @@ function SessionActions({ manifest, isHere, session }: Omit<ActionsProps, 'work'
   const app = useApp();
   const { id, task } = manifest;
   const of = named(id);
-  const [route, word] = VIEW_OF[task];
+  const route = VIEW_OF[task];
   if (session === 'ready') {
     return (
       <>
-        <button class="primary" onClick={() => app.router.go(route)} {...of(word)}>
-          {word}
+        <button class="primary" onClick={() => app.router.go(route)} {...of(TITLES[route])}>
+          {TITLES[route]}
         </button>
         <button onClick={() => app.sessions[task].unload()} {...of('Unload')}>
           Unload

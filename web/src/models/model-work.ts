@@ -28,6 +28,9 @@ interface Amount {
   readonly left?: number | undefined;
 }
 
+/** What goes on with a model. */
+type ModelWorkKind = 'fetch' | 'copy' | 'check' | 'delete';
+
 /** Said while somebody else is at it. */
 const WAITING = 'Being downloaded already, perhaps in another tab; what is missing then is fetched here';
 
@@ -43,9 +46,7 @@ export class ModelWork {
   readonly wantsToken = signal(false);
   readonly amount = signal<Amount>({ done: 0, total: 0 });
   /** What goes on, with what stops it. */
-  readonly running = signal<{ readonly kind: 'fetch' | 'copy' | 'check' | 'delete'; readonly abort: AbortController } | undefined>(
-    undefined,
-  );
+  readonly running = signal<{ readonly kind: ModelWorkKind; readonly abort: AbortController } | undefined>(undefined);
   readonly share = computed(() => (this.amount.value.total === 0 ? 0 : this.amount.value.done / this.amount.value.total));
   /** How far it is, how fast, and how long it takes yet. */
   readonly line = computed(() => describeAmount(this.amount.value, this.running.value?.kind === 'fetch'));
@@ -63,27 +64,12 @@ export class ModelWork {
 
   /** Gets what is missing; true when all is here. */
   fetch(): Promise<boolean> {
-    return this.#run('fetch', async (signal, progress) => {
-      const { library, store } = this.#place;
-      const stored = library.stored.peek().find(({ manifest }) => manifest.id === this.id);
-      requireFit(this.#manifest, await roomHere(), stored?.bytes);
-      await store.download(this.#manifest, signal, progress, () => (this.note.value = WAITING));
-      void navigator.storage.persist?.();
-      return 'Stored';
-    });
+    return this.#run('fetch', (signal, progress) => this.#download(this.#manifest, signal, progress));
   }
 
   /** Looks a model up, lists it and gets it, where its size was said before. */
   findAndFetch(find: (signal: AbortSignal) => Promise<ModelManifest>): Promise<boolean> {
-    return this.#run('fetch', async (signal, progress) => {
-      const { library, store } = this.#place;
-      const manifest = await find(signal);
-      requireFit(manifest, await roomHere());
-      library.add(manifest);
-      await store.download(manifest, signal, progress);
-      void navigator.storage.persist?.();
-      return 'Stored';
-    });
+    return this.#run('fetch', async (signal, progress) => this.#download(await find(signal), signal, progress));
   }
 
   copy({ manifest, blobs }: PickedModel): Promise<boolean> {
@@ -119,10 +105,18 @@ export class ModelWork {
     this.running.peek()?.abort.abort();
   }
 
-  async #run(
-    kind: 'fetch' | 'copy' | 'check' | 'delete',
-    what: (signal: AbortSignal, progress: Progress) => Promise<string>,
-  ): Promise<boolean> {
+  /** Lists a model that has room, if it is not listed yet, and gets what is missing of it. */
+  async #download(manifest: ModelManifest, signal: AbortSignal, progress: Progress): Promise<string> {
+    const { library, store } = this.#place;
+    const stored = library.stored.peek().find((entry) => entry.manifest.id === this.id);
+    requireFit(manifest, await roomHere(), stored?.bytes);
+    if (!library.manifest(this.id)) library.add(manifest);
+    await store.download(manifest, signal, progress, () => (this.note.value = WAITING));
+    void navigator.storage.persist?.();
+    return 'Stored';
+  }
+
+  async #run(kind: ModelWorkKind, what: (signal: AbortSignal, progress: Progress) => Promise<string>): Promise<boolean> {
     if (this.running.peek()) return false;
     const abort = new AbortController();
     const meter = new Meter();

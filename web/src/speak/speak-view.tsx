@@ -7,7 +7,7 @@ import { ModelPlace } from '../model-place.tsx';
 import { directBeforePaste, directionOf } from '../ui/direction.ts';
 import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
-import { formatCount } from '../util.ts';
+import { formatCount, quoted } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import { TakeItem } from './take-item.tsx';
 import { INTERFACE_VOICES, inOrder } from './voices.ts';
@@ -118,13 +118,15 @@ function SpeakSettings({ text }: { text: string }) {
       <WhereSwitch
         task="speech"
         curl={(base) =>
-          `curl ${base}/audio/speech -H 'content-type: application/json' -o speech.wav -d '${JSON.stringify({
-            model: app.choices.name('speech') ?? 'tts-1',
-            input: text,
-            voice,
-            speed: speech.speed,
-            response_format: 'wav',
-          }).replaceAll("'", "'\\''")}'`
+          `curl ${base}/audio/speech -H 'content-type: application/json' -o speech.wav -d ${quoted(
+            JSON.stringify({
+              model: app.choices.name('speech') ?? 'tts-1',
+              input: text,
+              voice,
+              speed: speech.speed,
+              response_format: 'wav',
+            }),
+          )}`
         }
       />
     </>

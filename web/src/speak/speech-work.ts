@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals';
 import type { Services } from '../services.ts';
 import { Player } from '../audio/player.ts';
 import { WorkList } from '../storage/work-list.ts';
-import { newId } from '../util.ts';
+import { newId, seedOf } from '../util.ts';
 import { Take, emptyTake } from './take.ts';
 import type { TakeData } from './take.ts';
 
@@ -45,8 +45,7 @@ export class SpeechWork {
     const take = new Take(emptyTake(newId(), this.text.peek().trim(), voice, speed), new Float32Array(0));
     this.currentId.value = take.id;
     this.making.value = take;
-    const number = /^-?\d+$/.test(seed.trim()) ? Number(seed) : undefined;
-    void this.takes.run(take, () => take.make(this.#app, this.#listener(take), number, signal));
+    void this.takes.run(take, () => take.make(this.#app, this.#listener(take), seedOf(seed), signal));
   }
 
   /** Stops what is being made, and the sound; false when there was neither. */

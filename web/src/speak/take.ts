@@ -1,6 +1,7 @@
 /** One text spoken once, while it is made and after. */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
+import { concatenated } from '../../../engine/util/math.ts';
 import type { Services } from '../services.ts';
 import { peaksOf } from '../audio/peaks.ts';
 import { isAbort, toFailure } from '../failure.ts';
@@ -22,8 +23,11 @@ export interface TakeData extends WorkData {
   readonly voice: string;
   readonly speed: number;
   readonly status: TakeStatus;
+  /** Hz. */
   readonly rate: number;
+  /** Of sound. */
   readonly seconds: number;
+  /** Seconds of work until the first sound, and for all of it. */
   readonly firstSound: number;
   readonly work: number;
   readonly parts: readonly SpokenPart[];
@@ -59,7 +63,6 @@ export class Take {
   readonly parts: Signal<readonly SpokenPart[]>;
   readonly levels: Signal<Float32Array>;
   readonly seconds: Signal<number>;
-  /** Seconds of work until the first sound, and for all of it. */
   readonly firstSound: Signal<number>;
   readonly work: Signal<number>;
   rate: number;
@@ -140,14 +143,12 @@ export class Take {
 
   #append(samples: Float32Array, text: string): void {
     const before = this.#samples ?? new Float32Array(0);
-    const whole = new Float32Array(before.length + samples.length);
-    whole.set(before);
-    whole.set(samples, before.length);
+    const whole = concatenated([before, samples]);
     const start = before.length / this.rate;
     this.#samples = whole;
     const end = whole.length / this.rate;
-    const last = this.parts.peek().at(-1);
     const parts = this.parts.peek();
+    const last = parts.at(-1);
     // A sentence may come in several chunks.
     this.parts.value = last?.text === text ? [...parts.slice(0, -1), { ...last, end }] : [...parts, { text, start, end }];
     this.seconds.value = end;

@@ -1,14 +1,7 @@
-/** What is known of a take's making; seconds all. */
-export interface TakeWork {
-  readonly status: 'making' | 'done' | 'stopped' | 'failed';
-  /** Of sound. */
-  readonly seconds: number;
-  readonly firstSound: number;
-  readonly work: number;
-}
+import type { TakeData } from './take.ts';
 
 /** Length, time to first sound, and how much faster than real time it was made. */
-export function describeWork({ status, seconds, firstSound, work }: TakeWork): string {
+export function describeWork({ status, seconds, firstSound, work }: Pick<TakeData, 'status' | 'seconds' | 'firstSound' | 'work'>): string {
   if (status === 'making') return seconds === 0 ? 'starting' : `${seconds.toFixed(1)} s so far`;
   if (status === 'failed') return 'failed';
   if (seconds === 0) return status === 'stopped' ? 'stopped before the first sound' : 'no sound';

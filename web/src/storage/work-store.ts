@@ -1,5 +1,6 @@
 /** Takes, transcripts, their sound and what is being typed, in IndexedDB. Conversations have a database of their own (chat/history.ts). */
 import { signal } from '@preact/signals';
+import { concatenated } from '../../../engine/util/math.ts';
 import { whyNotKept } from '../util.ts';
 import { Database } from './database.ts';
 import type { Tabs } from './tabs.ts';
@@ -82,7 +83,7 @@ export class WorkStore {
       const request = use(SOUNDS).getAll(piecesOf(owner));
       request.onsuccess = () => give(request.result as Float32Array[]);
     });
-    return joined((await this.#guard(reading, [])) ?? []);
+    return concatenated((await this.#guard(reading, [])) ?? []);
   }
 
   /** Deletes a record with its sound. */
@@ -120,13 +121,3 @@ export class WorkStore {
 }
 
 const piecesOf = (owner: string): IDBKeyRange => IDBKeyRange.bound([owner, 0], [owner, Infinity]);
-
-function joined(pieces: readonly Float32Array[]): Float32Array {
-  const whole = new Float32Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
-}

@@ -8,7 +8,7 @@ import { useIsReady } from '../engine-notice.tsx';
 import { isAbort } from '../failure.ts';
 import { isModelDrop } from '../models/dropped-model.ts';
 import { Trace } from '../ui/trace.tsx';
-import { formatTime } from '../util.ts';
+import { formatTime, messageOf } from '../util.ts';
 
 export function Intake({
   onFiles,
@@ -46,7 +46,7 @@ export function Intake({
       recording.value = true;
     } catch (error) {
       // The view was left, or the button pressed again, before it was open.
-      if (!isAbort(error)) problem.value = error instanceof Error ? error.message : String(error);
+      if (!isAbort(error)) problem.value = messageOf(error);
     }
   };
   return (

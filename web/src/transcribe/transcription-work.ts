@@ -6,7 +6,7 @@ import { peaksOf } from '../audio/peaks.ts';
 import { Player } from '../audio/player.ts';
 import { isAbort } from '../failure.ts';
 import { WorkList } from '../storage/work-list.ts';
-import { newId } from '../util.ts';
+import { messageOf, newId } from '../util.ts';
 import { Reading } from './reading.tsx';
 import { Transcript } from './transcript.ts';
 import type { TranscriptData } from './transcript.ts';
@@ -83,7 +83,7 @@ export class TranscriptionWork {
       if (samples.length === 0) throw new Error('there is no sound in it');
       await (isFirst ? this.hear(file.name, samples, levels) : this.run(this.#add(file.name, samples, levels)));
     } catch (error) {
-      const problem = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
+      const problem = `${file.name}: ${messageOf(error)}`;
       if (!isAbort(error)) this.problem.value = [this.problem.peek(), problem].filter((text) => text !== '').join('; ');
     }
   }

@@ -3,8 +3,9 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { App } from '../app.ts';
+import { ROUTES, TITLES } from '../router.ts';
 import { ACTION_WORDS } from '../state-words.ts';
-import { isComposing } from './composing.ts';
+import { isComposing, isTyping } from './composing.ts';
 
 interface Command {
   readonly name: string;
@@ -23,18 +24,9 @@ const KEYS: readonly (readonly [string, string])[] = [
 ];
 
 function commandsOf(app: App): Command[] {
-  const go = (name: string, route: Parameters<App['router']['go']>[0]): Command => ({
-    name,
-    hint: 'view',
-    run: () => app.router.go(route),
-  });
   return [
     { name: ACTION_WORDS.newConversation, hint: 'chat', run: () => (app.conversations.create(), app.router.go('chat')) },
-    go('Chat', 'chat'),
-    go('Speak', 'speak'),
-    go('Transcribe', 'transcribe'),
-    go('Models', 'models'),
-    go('Device', 'device'),
+    ...ROUTES.map((route) => ({ name: TITLES[route], hint: 'view', run: () => app.router.go(route) })),
     ...(['light', 'dark', 'system'] as const).map((theme) => ({
       name: `Theme: ${theme === 'system' ? 'auto' : theme}`,
       hint: 'theme',
@@ -49,9 +41,6 @@ function commandsOf(app: App): Command[] {
       })),
   ];
 }
-
-const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 export function CommandList() {
   const dialog = useRef<HTMLDialogElement>(null);

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals';
 import { copyText } from '../util.ts';
 
-/** Says afterwards whether it could. */
-export function CopyButton({ text, label = 'Copy' }: { text: () => string; label?: string }) {
+/** Says afterwards whether it could. `text` is asked for at the click. */
+export function CopyButton({ text, label = 'Copy', plain = true }: { text: () => string; label?: string; plain?: boolean }) {
   const done = useSignal<boolean | undefined>(undefined);
   return (
-    <button type="button" class="plain" onClick={() => void copyText(text()).then((copied) => (done.value = copied))}>
+    <button type="button" class={plain ? 'plain' : undefined} onClick={() => void copyText(text()).then((copied) => (done.value = copied))}>
       {done.value === undefined ? label : done.value ? 'Copied' : 'Not allowed here'}
     </button>
   );

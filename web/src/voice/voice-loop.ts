@@ -9,6 +9,7 @@ import { CAPTURE_RATE, MICROPHONE_GONE, Microphone, rms } from '../audio/microph
 import { Player } from '../audio/player.ts';
 import type { Conversation, Message } from '../chat/conversation.ts';
 import { isAbort } from '../failure.ts';
+import { messageOf } from '../util.ts';
 import { SentenceSplitter, speakable } from './sentences.ts';
 
 export type VoicePhase = 'idle' | 'starting' | 'listening' | 'transcribing' | 'answering' | 'speaking';
@@ -180,8 +181,7 @@ export class VoiceLoop {
         }
       }
     } catch (error) {
-      if (!isAbort(error) && !signal.aborted)
-        this.problem.value = `It cannot be spoken: ${error instanceof Error ? error.message : String(error)}`;
+      if (!isAbort(error) && !signal.aborted) this.problem.value = `It cannot be spoken: ${messageOf(error)}`;
     }
     if (signal.aborted) return;
     // Also after a failure: what has been made is heard, and the player would wait for more for ever.
@@ -195,7 +195,7 @@ export class VoiceLoop {
 
   #fail(error: unknown): void {
     this.phase.value = 'idle';
-    this.problem.value = error instanceof Error ? error.message : String(error);
+    this.problem.value = messageOf(error);
   }
 }
 

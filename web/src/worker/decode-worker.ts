@@ -3,6 +3,7 @@ import { Resampler } from '../../../engine/audio/resample.ts';
 import { PeakMeter } from '../audio/peaks.ts';
 import { checkLength } from '../audio/limits.ts';
 import { openWavBlob, readFrames } from '../audio/wav-blob.ts';
+import { messageOf } from '../util.ts';
 import type { DecodeAnswer, DecodeMessage } from './decode-protocol.ts';
 
 /** Bytes read at once. */
@@ -40,5 +41,5 @@ self.addEventListener('message', ({ data }: MessageEvent<DecodeMessage>) => {
 /** The samples are the only large thing that is asked for. */
 function explain(error: unknown): string {
   if (error instanceof RangeError) return 'this browser has not enough memory for a recording of this length';
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
