@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { NOT_OPTIMISED } from './support/not-optimised.ts';
 import { SlowFirst } from './support/slow-first.ts';
 import { THOROUGH } from './support/thorough.ts';
 
@@ -28,20 +29,23 @@ const WORKERS = 2;
  * less of the processor so: their dispatches are too small to be worth waking a thread. Kernel cases keep a thread a core, for workgroups that run at the same time.
  */
 const share = Math.floor(availableParallelism() / WORKERS);
-const env = { LP_NUM_THREADS: String(share > 1 ? share : 0) };
+const THREADS = { LP_NUM_THREADS: String(share > 1 ? share : 0) };
 
 /**
- * Files that compile much and compute little. Mesa's driver leaves out its optimising passes for them and for kernel cases, which changes no bit of a result and is a third to two fifths
- * of what their first run takes. Kernels are compiled as users' are in the other models' tests, and once a week in their cases.
+ * What Mesa does by itself, but an engine then starts no processes to compile in (engine/platform/node-compilers.ts): they shorten a start on idle cores, which there are none of
+ * here, and cost one twentieth of its processor time. Those of test/everywhere start as users' engines do.
  */
+const env = { ...THREADS, MESA_SHADER_CACHE_DISABLE: 'false' };
+
+/** Files that compile much and compute little. Kernels are compiled as users' are in the other models' tests, and once a week in their cases. */
 const COMPILING = {
-  plain: ['test/engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage}.test.ts'],
+  plain: ['test/engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage,tuning}.test.ts'],
   devices: [
-    'test/models/{bad-checkpoints,families,gguf,gguf-families,gpt-oss,qwen3-5*,windows}.test.ts',
+    'test/e2e/gguf.test.ts',
+    'test/models/{bad-checkpoints,batch-invariance-random,bytes-read,families,gemma4,gguf,gguf-families,gpt-oss,qwen3-5*,qwen3-moe,windows}.test.ts',
     'test/parallel/{kernels,split}.test.ts',
   ],
 };
-const NOT_OPTIMISED = { GALLIVM_PERF: 'nopt' };
 const unoptimised = { ...env, ...NOT_OPTIMISED };
 
 export default defineConfig({
@@ -61,8 +65,8 @@ export default defineConfig({
         test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING.devices, KERNELS, EVERYWHERE], env },
       },
       { extends: true, test: { name: 'kernels', include: [KERNELS], isolate: false, env: THOROUGH ? {} : NOT_OPTIMISED } },
-      // They compile the bundled models anew for every browser and runtime, and say little with them.
-      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env: unoptimised } },
+      // In Node they compile the bundled models for the other tests, which find them in Mesa's cache, and anew for every browser and runtime (SHORT_VECTORS).
+      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env: THREADS } },
       ...Object.entries(COMPILING).map(([name, include]) => ({
         extends: true as const,
         test: { name: `${name}-compiling`, include, env: unoptimised },

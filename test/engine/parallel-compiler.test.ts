@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Device } from '../../engine/gpu/device.ts';
 import { ParallelCompiler } from '../../engine/gpu/parallel-compiler.ts';
 import type { CompileJob } from '../../engine/gpu/compiler-process.ts';
@@ -139,6 +139,7 @@ const name = process.env['PARLEY_ADAPTER'];
 const { info } = await platform.requestAdapter(name ? { name } : {});
 const isMesa = /llvmpipe/i.test(info.description);
 const folders: string[] = [];
+beforeEach(() => void vi.stubEnv('MESA_SHADER_CACHE_DISABLE', undefined));
 afterEach(() => void vi.unstubAllEnvs());
 afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true })));
 

@@ -14,23 +14,25 @@ import { modelPath } from '../../server/commands/chat-command.ts';
 import { ROOT } from '../../server/setup/layout.mjs';
 import type { ChatMessage, TraceEvent } from '../../engine/index.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
+import { NOT_OPTIMISED } from '../support/not-optimised.ts';
 import { startParley } from '../support/run-source.ts';
 
 /** Runs `parley run`; returns its exit code and what it wrote. */
-async function run(...argv: string[]) {
-  const command = startParley(['run', ...argv], {});
+async function run(argv: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const command = startParley(['run', ...argv], env);
   onTestFinished(() => void command.child.kill('SIGKILL'));
   return { code: await command.exit, out: command.out.text, err: command.err.text };
 }
 
 test('run answers on stdout, and says how long it took elsewhere', async () => {
-  const { code, out, err } = await run('models/parley-chat', 'What is the capital of France?', '--temperature', '0');
+  const { code, out, err } = await run(['models/parley-chat', 'What is the capital of France?', '--temperature', '0']);
   expect([code, out]).toEqual([0, 'The capital of France is Paris.\n']);
   expect(err).toMatch(/^\(first token after \d+\.\d\d s, \d+\.\d tokens\/s\)\n$/);
 });
 
 test('run takes a quantised file', async () => {
-  const { code, err } = await run('test/fixtures/gguf/tiny/qwen3-Q4_K_M.gguf', 'the boat', '--temperature', '0', '--max-tokens', '4');
+  const file = 'test/fixtures/gguf/tiny/qwen3-Q4_K_M.gguf';
+  const { code, err } = await run([file, 'the boat', '--temperature', '0', '--max-tokens', '4'], NOT_OPTIMISED);
   expect(code).toBe(0);
   expect(err).toMatch(/tokens\/s; it ends at the number of tokens that was allowed\)\n$/);
 });
@@ -106,7 +108,7 @@ test.each([
     /^models\/parley-speech: config\.json: a speech model .*, where a chat model is expected; 'npm start' serves it with --speech-model\n$/,
   ],
 ])('run %j is refused in a line', async (argv, message) => {
-  const { code, out, err } = await run(...argv);
+  const { code, out, err } = await run(argv);
   expect([code, out]).toEqual([2, '']);
   expect(err).toMatch(message);
   expect(err.trimEnd()).not.toContain('\n');
@@ -185,7 +187,7 @@ test.each([
 
 test('bench makes the weights of a shape by itself', async () => {
   const argv = ['bench', '--random', 'llama-tiny', '--quantization', 'q4_k', '--layers', '1', '--seed', '5'];
-  const command = startParley([...argv, '--prompt-tokens', '8', '--tokens', '3', '--clients', '1', '--json'], {});
+  const command = startParley([...argv, '--prompt-tokens', '8', '--tokens', '3', '--clients', '1', '--json'], NOT_OPTIMISED);
   onTestFinished(() => void command.child.kill('SIGKILL'));
   expect([await command.exit, command.err.text]).toEqual([0, '']);
   const report = JSON.parse(command.out.text) as { readonly model: object; readonly kernels: readonly { readonly label: string }[] };

@@ -3,6 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ROOT } from '../../server/setup/layout.mjs';
 import { findChromium } from '../setup-browsers.mjs';
+import { NOT_OPTIMISED } from './not-optimised.ts';
 
 const found = (...paths: string[]): string | undefined => paths.find((path) => existsSync(path));
 
@@ -27,6 +28,11 @@ export const SWIFTSHADER = found(
 
 /**
  * For what has no subgroups, on Mesa's software driver: vectors of half the length that it takes by itself. No result depends on it then, and most kernels compile in two
- * thirds of the time. The driver does not tell the functions apart that read textures in either length (docs/decisions/kernels.md), so what it has compiled lies apart.
+ * thirds of the time, in fewer still without the optimising passes: they compile the bundled models anew, and say little with them. The driver does not tell the functions
+ * apart that read textures in either length (docs/decisions/kernels.md), so what it has compiled lies apart.
  */
-export const SHORT_VECTORS = { LP_NATIVE_VECTOR_WIDTH: '128', MESA_SHADER_CACHE_DIR: join(ROOT, '.parley', 'short-vectors') };
+export const SHORT_VECTORS = {
+  LP_NATIVE_VECTOR_WIDTH: '128',
+  ...NOT_OPTIMISED,
+  MESA_SHADER_CACHE_DIR: join(ROOT, '.parley', 'short-vectors'),
+};

@@ -19,6 +19,7 @@ const SLOW = [
   'engine/self-test-coverage',
   'browser/tab-audio',
   'models/batch-invariance',
+  'models/batch-invariance-random',
   'kernels/fused-linear',
   'kernels/project-heads',
   'e2e/server',
