@@ -87,12 +87,12 @@ export function keywordsOf(schema: object, root: unknown): Keywords {
 function namesOf(schema: unknown, root: unknown): { keyword: 'properties' | 'patternProperties'; names: readonly string[] } | undefined {
   if (typeof schema !== 'object' || schema === null) return undefined;
   const keywords = new Map<string, unknown>(Object.entries(schema));
+  const says = [...keywords].filter(([keyword, value]) => !isNote(keyword, keywords) && !(keyword === 'type' && value === 'string'));
   const ref = keywords.get('$ref');
-  if (typeof ref === 'string' && ref.startsWith('#/')) {
+  if (typeof ref === 'string' && ref.startsWith('#/') && says.length === 1) {
     const target = lookUp(root, ref);
     return typeof target === 'object' && target !== null && !Object.hasOwn(target, '$ref') ? namesOf(target, root) : undefined;
   }
-  const says = [...keywords].filter(([keyword, value]) => !isNote(keyword, keywords) && !(keyword === 'type' && value === 'string'));
   if (says.length > 0 && says.every(([keyword, value]) => OF_LENGTH.has(keyword) && Number.isInteger(value) && Number(value) >= 0)) {
     const [least, most] = ['minLength', 'maxLength'].map((keyword) => keywords.get(keyword) as number | undefined);
     return { keyword: 'patternProperties', names: [`^.{${least ?? 0},${most ?? ''}}$`] };

@@ -1,5 +1,5 @@
 /** Files of keys and certificates are taken again while the server runs: when they have changed, and when somebody asks for it. */
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../log.ts';
 
@@ -42,7 +42,7 @@ export class Renewal {
   async now(): Promise<void> {
     const texts = await Promise.all(this.#files.map(textOf));
     this.#files.forEach((file, i) => {
-      this.#seen.set(file, texts[i]!);
+      this.#seen.set(file, texts[i] ?? '');
       this.#take(file, 'were read again');
     });
   }
@@ -55,7 +55,7 @@ export class Renewal {
     for (const file of this.#files) {
       const before = this.#seen.get(file);
       const text = await textOf(file);
-      if (text === before) continue;
+      if (text === undefined || text === before) continue;
       this.#seen.set(file, text);
       // What the server began with was read before anybody looked, so the first look cannot tell whether it is new.
       this.#take(file, before === undefined ? undefined : 'have changed and were read again');
@@ -75,7 +75,14 @@ export class Renewal {
   }
 }
 
-/** The text of all of them; one that cannot be read is none. */
-async function textOf({ paths }: Renewable): Promise<string> {
+/** The text of all of them; one that cannot be read is none. Undefined where one is a pipe: it has been read already, and a read that waits for more may never end. */
+async function textOf({ paths }: Renewable): Promise<string | undefined> {
+  for (const path of paths) if (await isPipe(path)) return undefined;
   return (await Promise.all(paths.map((path) => readFile(path, 'utf8').catch(() => '')))).join('\0');
 }
+
+const isPipe = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => !found.isFile(),
+    () => false,
+  );

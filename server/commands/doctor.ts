@@ -161,12 +161,15 @@ export function chosenBy(env: Readonly<Record<string, string | undefined>>): Cho
   }
 }
 
+/** What the system says of an address that it does not have, or of a name that it does not know. */
+const NO_ADDRESS: readonly (string | undefined)[] = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EAI_AGAIN', 'EINVAL', 'ENOTFOUND'];
+
 async function portFree(flag: string, port: number, host: string): Promise<Finding> {
   const server = createServer();
   const problem = await bind(server, port, host).catch((error: NodeJS.ErrnoException) => error);
   server.close();
   const what = `port ${port}`;
-  if (problem?.code === 'EADDRNOTAVAIL')
+  if (problem && NO_ADDRESS.includes(problem.code))
     return { what, state: 'wrong', found: `${host} is no address of this machine`, mend: '--host chooses another' };
   if (!problem) return { what, state: 'ok', found: 'free' };
   const found =

@@ -101,7 +101,7 @@ describe('tokenizers', () => {
   });
 
   test('a token that is there over and over is read in a moment', () => {
-    // To look for its kin again for each takes many minutes, which the test's own limit ends.
+    // To look for its kin again for each takes many minutes, more than the test's own limit.
     const tokens = Array.from({ length: 600_000 }, () => '<|end|>');
     const kinds = tokens.map(() => 3);
     const keys: [string, GgufValue][] = [['tokenizer.ggml.tokens', tokens], ['tokenizer.ggml.token_type', kinds]]; // prettier-ignore

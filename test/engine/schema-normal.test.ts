@@ -82,3 +82,9 @@ test.each([{ format: 'date' }, { enum: ['a', 1] }, { enum: ['a'], pattern: '^a$'
     expect(findSchemaProblem(record)).toMatchObject({ keyword: 'propertyNames' });
   },
 );
+
+test('what stands beside a definition of names is refused by name', () => {
+  const propertyNames = { $ref: '#/$defs/K', pattern: '^a' };
+  const record = { type: 'object', propertyNames, additionalProperties: { type: 'number' }, $defs: { K: { enum: ['a', 'b'] } } };
+  expect(findSchemaProblem(record)).toMatchObject({ pointer: '/propertyNames', keyword: 'pattern' });
+});

@@ -268,6 +268,8 @@ test.runIf(process.platform === 'linux')('doctor looks at ports of the address t
   expect(await found('127.0.0.2')).toMatchObject({ state: 'wrong', mend: '--port chooses another' });
   // An address for documents, which no machine has.
   expect(await found('192.0.2.1')).toMatchObject({ state: 'wrong', found: '192.0.2.1 is no address of this machine' });
+  // A name that nobody needs to be asked for.
+  expect(await found('no..name')).toMatchObject({ state: 'wrong', mend: '--host chooses another' });
 });
 
 test.each([

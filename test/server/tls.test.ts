@@ -1,4 +1,5 @@
 /** HTTPS by files: served, asked for a client's certificate, renewed, and drained like HTTP. */
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent, request as httpsRequest } from 'node:https';
@@ -150,6 +151,29 @@ test('files that have changed are read again by themselves, once, and a broken o
   const changed = 'the files of certificates have changed and were read again';
   const refused = 'a file of certificates is not taken; the one before stays';
   expect(said).toEqual([changed, refused, refused, changed]);
+});
+
+// Windows has no pipes in folders.
+test.skipIf(process.platform === 'win32')('a pipe, which was read at the start, is not waited for', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-pipe-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [pipe, cert] = [join(folder, 'pipe'), join(folder, 'cert')];
+  expect(spawnSync('mkfifo', [pipe]).status).toBe(0);
+  writeFileSync(cert, 'first');
+  const taken: string[] = [];
+  const log = { warn: () => undefined, error: () => undefined } as unknown as Logger;
+  const files = [pipe, cert].map((path) => ({ what: path, paths: [path], take: () => void taken.push(path) }));
+  const renewal = new Renewal(files, log);
+  onTestFinished(() => renewal.close());
+  void renewal.watch(1);
+  await until(() => taken.length === 1);
+  // At one go: half of a file would be a change of its own.
+  writeFileSync(join(folder, 'next'), 'second');
+  renameSync(join(folder, 'next'), cert);
+  await until(() => taken.length === 2);
+  expect(taken).toEqual([cert, cert]);
+  await renewal.now();
+  expect(taken).toEqual([cert, cert, pipe, cert]);
 });
 
 test('SIGHUP reads keys and certificates again; a broken file changes nothing', async () => {

@@ -22,7 +22,7 @@ interface Recording {
 
 /** Opens at `start`, is closed by `stop`; tracks are ended so that the browser's recording mark goes out. */
 export class Microphone {
-  /** Loudness 0..1 of the latest blocks of 20 ms. */
+  /** Loudness 0..1 of the latest blocks. */
   readonly levels = signal<readonly number[]>([]);
   readonly seconds = signal(0);
   #recording: Recording | undefined;
@@ -81,10 +81,7 @@ export class Microphone {
 
   #show(block: Float32Array, rate: number): void {
     this.seconds.value += block.length / rate;
-    const levels: number[] = [];
-    const size = 320;
-    for (let at = 0; at + size <= block.length; at += size) levels.push(Math.min(1, 4 * rms(block.subarray(at, at + size))));
-    this.levels.value = [...this.levels.peek(), ...levels].slice(-KEPT_LEVELS);
+    this.levels.value = [...this.levels.peek(), Math.min(1, 4 * rms(block))].slice(-KEPT_LEVELS);
   }
 }
 
