@@ -1,21 +1,24 @@
 import { assert } from '../errors.ts';
 
-/** A part of a row that the device does not have yet. */
+/** Changed columns of one row that the device does not have yet. */
 export interface DirtyRange {
   readonly row: number;
   readonly from: number;
   readonly pages: Uint32Array;
 }
 
-/** Host side of the table [rows, columns] of page numbers: a row for each running sequence. */
+/** Host copy of the block table [rows, columns] of page numbers, with a row for each running sequence. */
 export class BlockTable {
   readonly rows: number;
   readonly columns: number;
-  /** The same of the pages of layers that see a window only, of a model that has any: its rows go with these. */
+  /**
+   * The block table of the sliding-window layers, which have pages of their own. A sequence has the same row in both. Undefined in models
+   * without such layers.
+   */
   readonly windows: BlockTable | undefined;
   readonly #pages: Uint32Array;
   readonly #freeRows: number[];
-  /** First and one past the last changed column by row. */
+  /** Range [from, to) of changed columns, by row. */
   readonly #dirty = new Map<number, { from: number; to: number }>();
 
   constructor(rows: number, columns: number, { windows = false } = {}) {
@@ -30,7 +33,7 @@ export class BlockTable {
     return this.#freeRows.length;
   }
 
-  /** A row for a sequence, or undefined when all are taken. */
+  /** Takes a row for a sequence; undefined when all are taken. */
   takeRow(): number | undefined {
     return this.#freeRows.pop();
   }
@@ -40,7 +43,7 @@ export class BlockTable {
     this.#freeRows.push(row);
   }
 
-  /** Writes page numbers into a row from a column on. */
+  /** Writes page numbers into a row, from `column` on. */
   set(row: number, column: number, pages: readonly number[]): void {
     if (pages.length === 0) return;
     assert(column + pages.length <= this.columns, `row ${row}: ${column + pages.length} pages, expected at most ${this.columns}`);
@@ -50,7 +53,7 @@ export class BlockTable {
     this.#dirty.set(row, { from: Math.min(range?.from ?? column, column), to: Math.max(range?.to ?? to, to) });
   }
 
-  /** What changed since the last call. */
+  /** Returns what has changed since the last call: at most one range per row. */
   takeDirty(): DirtyRange[] {
     const ranges = [...this.#dirty].map(([row, { from, to }]) => {
       const start = row * this.columns;

@@ -1,20 +1,20 @@
 import { assert } from '../errors.ts';
 
 /**
- * Which KV pages are free, or which slots for the states of recurrent layers. Pages are counted by their holders, so that sequences (and a prefix cache) may share them. A page that was never used is
- * given only when every page before it is in use: memory is taken for the first ones alone.
+ * Reference-counted allocator of KV pages, or of recurrent-state slots; sequences and a prefix cache share them. A page that was never used
+ * is given only when every page before it is in use, so that device memory is allocated for the first pages alone.
  */
 export class PagePool {
   readonly size: number;
   readonly #free: number[];
   readonly #holders: Uint16Array;
-  /** 1: one of a page's holders is a cache. */
+  /** By page: 1 = one of its holders is the cache. */
   readonly #cached: Uint8Array;
   #idle = 0;
 
   constructor(size: number) {
     this.size = size;
-    // Popped from the end: low pages first, and pages that came back before those that were never used.
+    // Allocated from the end: lower pages first, and released pages before those that were never used.
     this.#free = Array.from({ length: size }, (_, i) => size - 1 - i);
     this.#holders = new Uint16Array(size);
     this.#cached = new Uint8Array(size);
@@ -28,18 +28,18 @@ export class PagePool {
     return this.size - this.#free.length;
   }
 
-  /** Pages that only a cache holds, which gives them up when it is asked. */
+  /** Pages that only the cache holds, which gives them up when asked. */
   get numIdle(): number {
     return this.#idle;
   }
 
-  /** Adds a cache, of which there is one, as a holder of a page in use. */
+  /** Makes the cache, of which there is one, a holder of a page in use. */
   cache(page: number): void {
     this.share([page]);
     this.#cached[page] = 1;
   }
 
-  /** The cache is a holder no more. */
+  /** Removes the cache from the holders of a page. */
   uncache(page: number): void {
     assert(this.#cached[page], `page ${page} is not cached`);
     if (this.isIdle(page)) this.#idle--;
@@ -52,7 +52,7 @@ export class PagePool {
     return this.#cached[page] === 1 && this.#holders[page] === 1;
   }
 
-  /** `count` pages with one holder each, or undefined (and nothing changed) when there are too few. */
+  /** Allocates `count` pages with one holder each; returns undefined, and changes nothing, when too few are free. */
   allocate(count: number): number[] | undefined {
     if (count > this.#free.length) return undefined;
     const pages = this.#free.splice(this.#free.length - count, count).reverse();
@@ -60,7 +60,7 @@ export class PagePool {
     return pages;
   }
 
-  /** Adds a holder to pages in use. */
+  /** Adds a holder to each of these pages, which must be in use. */
   share(pages: readonly number[]): void {
     for (const page of pages) {
       assert(this.#holders[page]! > 0, `page ${page} is shared but free`);
@@ -69,12 +69,12 @@ export class PagePool {
     }
   }
 
-  /** How many hold a page. */
+  /** Number of holders of a page. */
   holders(page: number): number {
     return this.#holders[page]!;
   }
 
-  /** Removes a holder; a page without holders is free. */
+  /** Removes a holder from each of these pages; a page without holders is free. */
   release(pages: readonly number[]): void {
     for (const page of pages) {
       assert(this.#holders[page]! > 0, `page ${page} is released but free`);
@@ -83,7 +83,7 @@ export class PagePool {
     }
   }
 
-  /** Throws unless every page is either free or held, once, and the idle ones are counted. */
+  /** Throws unless every page is either held or in the free list once, and the count of idle pages is right. */
   checkIntegrity(): void {
     const free = new Set(this.#free);
     assert(free.size === this.#free.length, 'a page is in the free list twice');

@@ -1,20 +1,20 @@
 /**
- * Prefix cache over KV pages: a radix tree whose edges are runs of whole pages (SGLang's RadixAttention). Host bookkeeping only: it
- * maps token prefixes to page numbers and never touches their contents.
+ * Prefix cache over KV pages: a radix tree whose edges are runs of whole pages (SGLang's RadixAttention). Host bookkeeping only: it maps
+ * token prefixes to page numbers and never touches the contents of pages.
  *
- * Who owns a page: the tree owns the pages it holds, a running sequence owns the pages it allocated beyond its match.
- * `insert` hands a sequence's pages to the tree; pages it held twice come back to be freed. `lock` keeps a path from
- * eviction while a sequence reads it.
+ * Who owns a page: the tree owns the pages it holds, a running sequence owns the pages it allocated beyond its match. `insert` hands a
+ * sequence's pages to the tree, except those whose tokens the tree has already. `lock` keeps a path from eviction while a sequence reads
+ * it.
  *
- *   tokens of a sequence   |<--- match: locked, read-only --->|<-- own full pages -->|<- tail ->|
- *   on insert              | (already the tree's)             | adopted by the tree  | freed    |
+ *     tokens of a sequence   |<--- match: locked, read-only --->|<-- own full pages -->|<- tail ->|
+ *     on insert              | (already the tree's)             | adopted by the tree  | not kept |
  *
- * Of a model with recurrent layers a prefix is of use only where the state behind it was kept as well: nodes have one at the end of their edge or none, and
- * `match` goes no further than the last state on its path. The tree is a holder of the slots of its states and lets them go with their nodes, or
- * before them, least recently used first.
+ * In a model with recurrent layers, a prefix is usable only where the state after it was kept. A node may have one such state, at the end
+ * of its edge, and `match` goes no further than the last state on its path. The tree holds the slots of its states and releases them with
+ * their nodes, or before them when slots run short, least recently used first.
  *
- * Of a model with layers that see a window only, nodes have those layers' pages beside the others, each or none: a prefix is of use up to where all pages of the window before
- * its end are there. The tree lets go of such pages alone, least recently used first, when they are asked for.
+ * In a model with sliding-window layers, a node also has those layers' pages, each of which may be missing: a prefix is usable up to where
+ * all pages of the window before its end are there. The tree drops such pages separately, least recently used first, when they run short.
  */
 import { assert } from '../errors.ts';
 import type { PagePool } from './page-pool.ts';
@@ -25,33 +25,35 @@ export class RadixCache {
   readonly pageSize: number;
   readonly #states: PagePool | undefined;
   readonly #windows: Windows | undefined;
-  /** Nodes with a state. */
+  /** Nodes that have a state. */
   readonly #stateful = new Set<RadixNode>();
   readonly #roots = new Map<string, RadixNode>();
   #clock = 0;
   #pages = 0;
   #locked = 0;
 
-  /** `states`: the slots for states, of a model with recurrent layers; `windows` of one with layers that see a window only. */
+  /**
+   * `states`: the pool of recurrent-state slots; `windows`: the pages of sliding-window layers. Undefined in models without such layers.
+   */
   constructor(pageSize: number, states?: PagePool, windows?: Windows) {
     this.pageSize = pageSize;
     this.#states = states;
     this.#windows = windows;
   }
 
-  /** Pages the tree holds. */
+  /** Number of pages that the tree holds. */
   get numPages(): number {
     return this.#pages;
   }
 
-  /** Pages that `evict` could free now. */
+  /** Number of pages that `evict` could free now. */
   get numEvictable(): number {
     return this.#pages - this.#locked;
   }
 
   /**
-   * The longest cached prefix of the first `limit` tokens within namespace `salt`. Changes the tree only by splitting an edge at the end of
-   * the match and by marking the path as used.
+   * Finds the longest usable prefix of the first `limit` tokens in namespace `salt`. Changes the tree only by splitting an edge at the end
+   * of the match and by marking the path as used.
    */
   match(tokens: ArrayLike<number>, salt = '', limit = tokens.length): PrefixMatch {
     const { pages, windows, node: last } = this.#walk(tokens, salt, limit);
@@ -68,7 +70,7 @@ export class RadixCache {
     return { pages: pages.slice(0, count), length, node, state: node.state, windows: before.map((page) => page!), known };
   }
 
-  /** Of the first `count` pages of a path those up to the last behind which a window is whole. */
+  /** The largest prefix of a path, of at most `count` pages, whose last window is complete; `windows` has the path's window pages. */
   #reach(windows: readonly (number | undefined)[], count: number): number {
     if (!this.#windows) return count;
     const whole = (end: number): boolean => windows.slice(Math.max(0, end - this.#windows!.pages), end).every((page) => page !== undefined);
@@ -77,7 +79,7 @@ export class RadixCache {
     return reach;
   }
 
-  /** The path of the longest prefix whose pages the tree has, ending at a node. */
+  /** The path of the longest prefix whose pages the tree holds; splits an edge so that it ends at a node. */
   #walk(tokens: ArrayLike<number>, salt: string, limit: number): Path {
     let node = this.#root(salt);
     const pages: number[] = [];
@@ -98,7 +100,7 @@ export class RadixCache {
     return { pages, windows, node };
   }
 
-  /** Length in tokens of what `match` would find; changes nothing (the scheduler orders its queue with it). */
+  /** Length, in tokens, of the prefix that `match` would find. Changes nothing, so the scheduler can order its queue with it. */
   peek(tokens: ArrayLike<number>, salt = '', limit = tokens.length): number {
     let node = this.#roots.get(salt);
     let length = 0;
@@ -118,8 +120,8 @@ export class RadixCache {
   }
 
   /**
-   * Gives the tree the pages of `tokens` (both cut to whole pages). Of the first `known` pages the tree keeps its own; the rest are
-   * adopted and belong to it from now on. Of the pages of windows it becomes a holder, where it has none.
+   * Inserts the full pages of `tokens`. The tree keeps its own pages for the first `known` of them and adopts the rest, which belong to it
+   * from now on. It becomes a holder of the window pages that it lacks.
    */
   insert(tokens: ArrayLike<number>, pages: readonly number[], salt = '', windows?: WindowPages): Insertion {
     const count = Math.floor(tokens.length / this.pageSize);
@@ -138,7 +140,7 @@ export class RadixCache {
     return { known, node: leaf };
   }
 
-  /** Gives the nodes of a path, which ends behind page `end`, the pages of windows that they lack. */
+  /** Gives the nodes of a path of `end` pages the window pages that they lack. */
   #keepWindows(last: RadixNode, end: number, { first, pages }: WindowPages): void {
     for (let node = last; node.parent && end > first; node = node.parent) {
       end -= node.pages.length;
@@ -151,10 +153,14 @@ export class RadixCache {
     }
   }
 
-  /** Lets go of `count` pages of windows that nobody else holds, as far as there are as many: of the least recently used, the first ones first. */
+  /**
+   * Drops up to `count` window pages that only the tree holds: from the least recently used nodes first, and the earliest pages of a node
+   * first.
+   */
   dropWindows(count: number): void {
     let left = count;
-    // Of a path that was used at once what lies above goes first: it is of use to those alone who part from it.
+    // The sort is stable, so of a path that was used at once the upper nodes go first: their window pages help only prompts that diverge
+    // there.
     for (const node of this.#nodes().sort((a, b) => a.used - b.used)) {
       for (let i = 0; i < node.windows.length && left > 0; i++) {
         const page = node.windows[i];
@@ -167,12 +173,12 @@ export class RadixCache {
     }
   }
 
-  /** Every page of windows that the tree holds. */
+  /** All window pages that the tree holds. */
   windowPages(): number[] {
     return this.#nodes().flatMap(({ windows }) => windows.filter((page) => page !== undefined));
   }
 
-  /** Gives a node the state behind it, which the tree holds from now on too, unless it has one. */
+  /** Gives a node the state after its last token, whose slot the tree holds from now on; no effect where it has one. */
   keep(node: RadixNode, slot: number): void {
     if (!this.#states || node.state !== undefined || !node.parent) return;
     this.#states.share([slot]);
@@ -180,12 +186,12 @@ export class RadixCache {
     this.#stateful.add(node);
   }
 
-  /** States that nobody but the tree holds. */
+  /** Number of states that only the tree holds. */
   get numIdleStates(): number {
     return this.#idleStates().length;
   }
 
-  /** Lets go of the least recently used state that nobody else holds; false when there is none. Its pages stay. */
+  /** Drops the least recently used state that only the tree holds; false when there is none. The node keeps its pages. */
   dropState(): boolean {
     const [first, ...others] = this.#idleStates();
     if (!first) return false;
@@ -208,7 +214,7 @@ export class RadixCache {
     }
   }
 
-  /** Frees at least `count` pages if that many are unlocked, least recently used leaves first; returns them. */
+  /** Evicts leaves, least recently used first, until at least `count` pages are freed or no unlocked leaf is left; returns the pages. */
   evict(count: number): number[] {
     const freed: number[] = [];
     const leaves = this.#leaves().sort((a, b) => b.used - a.used);
@@ -229,17 +235,17 @@ export class RadixCache {
     return freed;
   }
 
-  /** Frees everything that is unlocked. */
+  /** Evicts everything that is unlocked; returns the pages. */
   clear(): number[] {
     return this.evict(this.numEvictable);
   }
 
-  /** Every page the tree holds. */
+  /** All pages that the tree holds. */
   pages(): number[] {
     return this.#nodes().flatMap(({ pages }) => pages);
   }
 
-  /** Throws when a count or a link is wrong; cheap enough to run whenever the engine is idle. */
+  /** Throws when a count or a link is wrong. */
   checkIntegrity(): void {
     const seen = new Set<number>();
     let locked = 0;
@@ -273,7 +279,7 @@ export class RadixCache {
     this.#stateful.delete(node);
   }
 
-  /** Slots of all states in the tree. */
+  /** Slots of all states that the tree holds. */
   states(): number[] {
     return [...this.#stateful].flatMap(({ state }) => state ?? []);
   }
@@ -301,19 +307,19 @@ export class RadixCache {
     return root;
   }
 
-  /** Namespaces come from clients: empty ones must not pile up. */
+  /** Namespaces come from clients, so empty ones must not accumulate. */
   #dropEmptyRoots(): void {
     for (const [salt, root] of this.#roots) if (root.children.size === 0 && root.locks === 0) this.#roots.delete(salt);
   }
 
-  /** The first page's tokens at `at`, as a map key. */
+  /** The tokens of the page that begins at `at`, as a map key. */
   #key(tokens: ArrayLike<number>, at: number): string {
     let key = '';
     for (let i = 0; i < this.pageSize; i++) key += String.fromCharCode(tokens[at + i]! & 0xffff, tokens[at + i]! >>> 16);
     return key;
   }
 
-  /** Whole pages of a node's edge that agree with tokens from `at` on. */
+  /** Number of full pages of a node's edge whose tokens equal those from `at` on, below `limit`. */
   #sharedPages(node: RadixNode, tokens: ArrayLike<number>, at: number, limit: number): number {
     const most = Math.min(node.tokens.length, limit - at);
     let i = 0;
@@ -321,7 +327,7 @@ export class RadixCache {
     return Math.floor(i / this.pageSize);
   }
 
-  /** Cuts an edge after `count` pages; returns the new upper node. Locks of the lower one hold for both. */
+  /** Splits an edge after `count` pages and returns the new upper node. The locks of the lower node hold for both. */
   #split(node: RadixNode, count: number): RadixNode {
     const { parent } = node;
     assert(parent, 'a root has no edge to split');
@@ -344,7 +350,7 @@ export class RadixCache {
   }
 }
 
-/** Keeps `nodes` sorted from most to least recently used. */
+/** Inserts a node into `nodes`, which are sorted from most to least recently used. */
 function insertByUse(nodes: RadixNode[], node: RadixNode): void {
   let low = 0;
   let high = nodes.length;

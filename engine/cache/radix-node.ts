@@ -1,30 +1,30 @@
-/** What the prefix cache (radix-cache.ts) is made of, and what it answers. */
+/** Nodes of the prefix cache (radix-cache.ts), and the results of its operations. */
 import type { PagePool } from './page-pool.ts';
 
-/** What `match` found; `lock` it before anything else may evict. */
+/** Result of `match`. Call `lock` with its node before anything may be evicted. */
 export interface PrefixMatch {
-  /** Pages of the longest cached prefix, in order. */
+  /** Pages of the longest usable prefix, in order. */
   readonly pages: readonly number[];
   /** Its length in tokens, a multiple of the page size. */
   readonly length: number;
-  /** The last node of the path; opaque to callers. */
+  /** Node at the end of the prefix; opaque to callers. */
   readonly node: RadixNode;
-  /** Slot of the state behind it; undefined without states, and where nothing was found. */
+  /** Slot of the recurrent state after the prefix; undefined where the prefix is empty, and in models without recurrent layers. */
   readonly state: number | undefined;
-  /** Pages of the window before its end, the last of as many pages of the prefix; empty without windows. */
+  /** Sliding-window layers' pages of the window before the end of the prefix: those of its last pages. Empty without such layers. */
   readonly windows: readonly number[];
-  /** Tokens whose pages the tree has: more than `length` where no state was kept. */
+  /** Tokens whose pages the tree holds: more than `length` where a state or window pages are missing. */
   readonly known: number;
 }
 
-/** Pages of the layers that see a window only. */
+/** A sequence's pages of the sliding-window layers. */
 export interface WindowPages {
-  /** Which page of the sequence the first of them is. */
+  /** Index in the sequence of the first of `pages`. */
   readonly first: number;
   readonly pages: readonly number[];
 }
 
-/** Where the pages of windows come from, and how many of them stand before a position that begins a page. */
+/** The pool of the sliding-window layers' pages, and how many pages the window before a page boundary covers. */
 export interface Windows {
   readonly pool: PagePool;
   readonly pages: number;
@@ -32,7 +32,7 @@ export interface Windows {
 
 /** Result of `insert`. */
 export interface Insertion {
-  /** Pages of the prefix that the tree had already; the caller frees those of its own that stand for the same tokens. */
+  /** Number of leading pages whose tokens the tree had already: the caller's pages for those stay the caller's. */
   readonly known: number;
   /** The node at the end of the inserted tokens. */
   readonly node: RadixNode;
@@ -40,17 +40,17 @@ export interface Insertion {
 
 export class RadixNode {
   parent: RadixNode | undefined;
-  /** Tokens of the edge from the parent; a multiple of the page size. */
+  /** Tokens of the edge from the parent: pages.length * pageSize of them. */
   tokens: Uint32Array;
   pages: number[];
-  /** Of the layers that see a window only, as many; undefined where there is none. Empty without such layers. */
+  /** One page of the sliding-window layers per entry of `pages`, undefined where it is missing; empty in models without such layers. */
   windows: (number | undefined)[] = [];
   readonly children = new Map<string, RadixNode>();
-  /** Sequences that read this node or one below it. */
+  /** Number of locks by sequences that read this node or one below it. */
   locks = 0;
   /** Logical time of the last use. */
   used = 0;
-  /** Slot of the state behind the last token. */
+  /** Slot of the recurrent state after the edge's last token. */
   state: number | undefined;
 
   constructor(parent: RadixNode | undefined, tokens: Uint32Array, pages: number[]) {
@@ -60,7 +60,7 @@ export class RadixNode {
   }
 }
 
-/** Pages along a path, and the node that it ends at. */
+/** Pages along a path from the root, and the node at its end. */
 export interface Path {
   readonly pages: number[];
   readonly windows: (number | undefined)[];

@@ -1,16 +1,16 @@
-/** Fields of a config.json, each of the kind that is asked for; each throws EngineError naming the field and what was found. */
+/** Readers of config.json fields by type; each throws EngineError naming the field and what was found. */
 import { EngineError } from '../errors.ts';
 import { describe, isObject } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
 
-/** An object, or undefined where the file has none. */
+/** Reads an object; undefined where the field is absent or null. */
 export function optionalObject(json: Json, field: string): Json | undefined {
   const value = json[field] ?? undefined;
   if (value === undefined || isObject(value)) return value;
   throw new EngineError('invalid_model', `config.json: ${field} is ${describe(value)}, expected an object`);
 }
 
-/** A finite number. */
+/** Reads a finite number; `fallback` where the field is absent or null. */
 export function number(json: Json, field: string, fallback?: number): number {
   const value = json[field] ?? fallback;
   if (typeof value !== 'number' || !Number.isFinite(value)) {
@@ -19,17 +19,17 @@ export function number(json: Json, field: string, fallback?: number): number {
   return value;
 }
 
-/** A positive integer. */
+/** Reads a positive integer; `fallback` where the field is absent or null. */
 export function integer(json: Json, field: string, fallback?: number): number {
   const value = number(json, field, fallback);
   if (!Number.isInteger(value) || value < 1) throw new EngineError('invalid_model', `config.json: ${field} is ${value}, expected a positive integer`); // prettier-ignore
   return value;
 }
 
-/** More than any model has; a file that says so is damaged. */
+/** More layers than any model has; a file with more is damaged. */
 const MOST_LAYERS = 1024;
 
-/** `num_hidden_layers`. */
+/** Reads `num_hidden_layers`. */
 export function layerCount(json: Json, fallback?: number): number {
   const layers = integer(json, 'num_hidden_layers', fallback);
   if (layers <= MOST_LAYERS) return layers;
@@ -52,13 +52,16 @@ const USUAL: readonly (readonly [field: string, value: unknown])[] = [
   ['number_of_conv_states', 1],
 ];
 
-/** Throws EngineError('unsupported') for what any model of transformers may be told and no family here does; `readsLayers`: it reads `per_layer_config` itself. */
+/**
+ * Throws EngineError('unsupported') for settings that transformers reads for every model and no family here supports. `readsLayers`: the
+ * family reads `per_layer_config` itself.
+ */
 export function expectUsual(json: Json, { readsLayers = false } = {}): void {
   for (const [field, value] of USUAL) expectValue(json, field, value);
   if (!readsLayers) expectValue(json, 'per_layer_config', null);
 }
 
-/** Whether the head is the table of tokens, as it is in families that say so by default; undefined where the weights say it. */
+/** Reads `tie_word_embeddings` in families where it is true by default; undefined = the weights decide (the field is null). */
 export function tiedByDefault({ tie_word_embeddings: tied }: Json): boolean | undefined {
   return tied === null ? undefined : tied !== false;
 }
@@ -68,7 +71,10 @@ export function tokenIds(value: unknown): number[] {
   return (Array.isArray(value) ? value : [value]).filter((id): id is number => typeof id === 'number');
 }
 
-/** The kinds of the layers, [layers], of `layer_types`; undefined where the file does not have it. Throws EngineError('unsupported') for a kind that is not in `known`. */
+/**
+ * Reads `layer_types`, one for each layer; undefined where the field is absent. Throws EngineError('unsupported') for a type that is not in
+ * `known`.
+ */
 export function layerTypes<Kind extends string>(json: Json, layers: number, known: readonly Kind[]): readonly Kind[] | undefined {
   const kinds = json['layer_types'] ?? undefined;
   if (kinds === undefined) return undefined;
@@ -82,7 +88,7 @@ export function layerTypes<Kind extends string>(json: Json, layers: number, know
   });
 }
 
-/** A cap that a file may have as null: none. */
+/** Reads a soft cap; undefined = none, which a file may say by null. */
 export function softCap(json: Json, field: string, fallback?: number): number | undefined {
   const value = json[field] === undefined ? fallback : json[field];
   if (value === null || value === undefined) return undefined;

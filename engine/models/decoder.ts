@@ -1,4 +1,4 @@
-/** What a decoder is to the runner, the scheduler and the ranks of a split model. */
+/** The contract between decoders and those who run them: the runner, the scheduler and the ranks of a split model. */
 import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -14,53 +14,56 @@ import type { WeightLoader } from './weight-loader.ts';
 import type { ForwardInput } from './forward-input.ts';
 import type { Shard } from './shard.ts';
 
-/** What the runner and the scheduler need to know of a decoder. */
+/** Sizes of a decoder that the runner and the scheduler need. */
 export interface DecoderShape {
   readonly layers: number;
-  /** The heads of every layer with pages of keys and values. */
+  /** Key/value heads of every layer that has KV pages. */
   readonly pages: readonly KVHeads[];
-  /** What recurrent layers keep of a sequence beside its pages; absent = there are none. */
+  /** State of the recurrent layers; absent in models without such layers. */
   readonly state?: StateShape | undefined;
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
-  /** Of the tables of all rotary embeddings. */
+  /** Channels of all rotary tables together. */
   readonly rotaryChannels: number;
-  /** Channels of the hidden state. */
+  /** Channels of the hidden state, C. */
   readonly hidden: number;
   readonly vocabulary: number;
-  /** Positions the model was made for. */
+  /** Context length that the model was trained for, in positions. */
   readonly maxPositions: number;
-  /** Columns of the widest activation a row has in a workspace. */
+  /** Columns of the widest activation in a workspace. */
   readonly widestRow: number;
   readonly eosTokenIds: readonly number[];
 }
 
 /** A loaded decoder or one rank's shard of it: weights on the device, stateless between calls. */
 export interface Decoder {
-  /** Layers and heads are those of the shard. */
+  /** Sizes, with the layers and heads of the shard. */
   readonly shape: DecoderShape;
-  /** Tokens its logits are of: a slice of the vocabulary, empty on a shard without the head. */
+  /** Range of token ids that its logits cover: a slice of the vocabulary on a tensor-parallel shard, empty on a shard without the head. */
   readonly tokens: Range;
   readonly parameters: number;
-  /** Activation tensors for at most `rows` rows of a batch and `logitRows` sampled rows; with a head that guesses, for `kept` hidden states from step to step. */
+  /**
+   * Allocates activations for at most `rows` rows of a batch, `logitRows` of them with logits; `kept` is the number of hidden states that a
+   * decoder with a draft head keeps from step to step.
+   */
   createWorkspace(device: Device, rows: number, logitRows: number, kept?: number): DecoderWorkspace;
-  /** Tells new pages, before anything is stored, what they should know of the weights (KVLayer.plan); absent = nothing. */
+  /** Writes into new, empty pages what storing keys needs to know of the weights (KVLayer.plan); absent = nothing. */
   prepareKV?(device: Device, kv: KVCache): Promise<void>;
 }
 
-/** Rows of one sequence that a tile of a prefill holds: as many as every layer can take. */
+/** Rows of one sequence per prefill tile: the most that attention of every layer can take. */
 export function prefillTileRows(caps: Caps, { heads, pages }: Pick<DecoderShape, 'heads' | 'pages'>): number {
   return Math.min(...pages.map(({ kvHeads, headDim }) => attentionTileRows(caps, heads, kvHeads, headDim)));
 }
 
-/** How many pages or slots there may be, and how many are made at first; default all. */
+/** Most pages or slots, and how many are allocated at first; default all. */
 export interface Room {
   readonly limit: number;
   readonly first?: number;
 }
 
-/** Pages for a decoder's keys and values, and slots for its states where it has any, ready for its first step. */
+/** Allocates a decoder's KV cache and recurrent states, ready for its first step. */
 export async function createDecoderKV(
   device: Device,
   decoder: Decoder,
@@ -77,56 +80,59 @@ export async function createDecoderKV(
   return kv;
 }
 
-/** What a rank computes without the others. */
+/** A part of the forward pass that a rank computes without the others. */
 export interface Stage {
   record(rec: Recorder): void;
-  /** Rows of [T, C]: this rank's part of a sum over the tensor-parallel ranks, which must take its place before the next stage; absent = none. */
+  /**
+   * Partial sum [rows, C] that this stage leaves. The sum over the tensor-parallel ranks must replace it before the next stage; absent =
+   * none.
+   */
   readonly partial?: { readonly tensor: Tensor; readonly rows: number };
 }
 
 export interface DecoderWorkspace {
-  /** [T, C]: what the layers before a shard hand over, and what it hands on. */
+  /** [T, C]: the hidden state that pipeline stages hand over, read before the shard's first layer and written by its last. */
   readonly hidden: Tensor;
-  /** [logitRows, tokens]; absent on a shard without the head. */
+  /** [logitRows, tokens] f32; absent on a shard without the head. */
   readonly logits: Tensor | undefined;
-  /** The forward pass, cut where the parts of tensor-parallel ranks are added. */
+  /** The forward pass, cut where partial sums of tensor-parallel ranks are added. */
   stages(input: ForwardInput, kv: KVCache): readonly Stage[];
-  /** Appends all stages: the forward pass of a decoder that is not split; returns the logits. */
+  /** Appends the whole forward pass of an unsplit decoder; returns the logits. */
   forward(rec: Recorder, input: ForwardInput, kv: KVCache): Tensor;
-  /** Appends a pass of the head that guesses, where the decoder has one; returns its logits, a row each of the first rows of `logits`. */
+  /** Appends a pass of the draft head and returns its logits, the first `rows` rows of `logits`; absent = the decoder has none. */
   guess?(rec: Recorder, input: GuessInput, kv: KVCache): Tensor;
 }
 
-/** One guess for each of some sequences: rows that are decodes of the head's own layer. */
+/** Input of a draft head's pass: one row, a decode in the head's own layer, for each sequence that is guessed for. */
 export interface GuessInput {
-  /** A row's token is the one behind the position of its hidden state. */
+  /** The rows; a row's token is the one that follows the position of its hidden state. */
   readonly batch: ForwardInput;
-  /** [rows] u32: which kept hidden states; absent = those that the guess before has left. */
+  /** [rows] u32: indices of kept hidden states; undefined = the rows continue from the hidden states of the previous guess. */
   readonly hidden: Tensor | undefined;
 }
 
-/** One architecture of config.json's `model_type`. */
+/** Definition of a decoder family, found by config.json's `model_type`. */
 export interface DecoderDefinition {
   /** Reads and checks config.json; throws EngineError('invalid_model' | 'unsupported') naming the field. */
   parseConfig(json: Readonly<Record<string, unknown>>): DecoderShape;
-  /** Makes the activation tensors of the whole model, to be measured; absent = they are guessed from the shape. */
+  /** Allocates the activations of the whole model, so that they can be measured; absent = their size is estimated from the shape. */
   workspace?(device: Device, json: Readonly<Record<string, unknown>>, rows: number, logitRows: number, kept?: number): void;
-  /** Throws EngineError('unsupported') where the model cannot be cut like this; absent = loading it tells. */
+  /** Throws EngineError('unsupported') where the model cannot be split into this shard; absent = loading finds out. */
   expectShard?(json: Readonly<Record<string, unknown>>, shard: Shard): void;
-  /** How matrices are stored that are not stored as they are asked for; absent = there are none. */
+  /** Storage types of matrices that do not take the type that is asked for; absent = there are none. */
   readonly storage?: StorageRule;
-  /** Whether a tensor of a checkpoint is of this model, by its name; absent = all are. */
+  /** Whether a checkpoint's tensor of this name belongs to the model; absent = all do. */
   readonly takes?: (name: string) => boolean;
-  /** The same architecture with the head that published checkpoints have to guess tokens; absent = none is known. */
+  /** The same architecture with the draft head of its published checkpoints; absent = none is known. */
   readonly withHead?: DecoderDefinition;
-  /** Takes every weight, or those of a shard, from the loader; `context` positions of rotary tables are made. */
+  /** Loads every weight, or those of a shard. Rotary tables get `context` positions. */
   load(loader: WeightLoader, json: Readonly<Record<string, unknown>>, context: number, shard?: Shard): Promise<Decoder>;
 }
 
-/** What every stack of layers defines. */
+/** Definition of a family made by decoderStack. */
 export type StackDefinition = DecoderDefinition & Required<Pick<DecoderDefinition, 'expectShard' | 'storage' | 'workspace'>>;
 
-/** Bytes of the activations of `rows` rows, `logitRows` of them with logits, and of `kept` hidden states. */
+/** Bytes of the activations for `rows` rows, `logitRows` of them with logits, and for `kept` hidden states of a draft head. */
 export function workspaceBytes(
   definition: DecoderDefinition,
   device: Device,

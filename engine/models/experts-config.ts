@@ -1,26 +1,29 @@
-/** The experts that a config.json asks for, as Qwen's and LFM2's name them. */
+/** Reads the sizes of a mixture of experts, by the field names of Qwen and LFM2. */
 import { EngineError } from '../errors.ts';
 import type { Json } from '../util/json.ts';
 import { integer } from './config-fields.ts';
 import type { ExpertsConfig } from './layers/mlp.ts';
 
-/** More than any model has, and what the kernel that sorts them has workgroup memory for; a file that says so is damaged. */
+/** More experts than any model has, and as many as the kernel that sorts them has workgroup memory for; a file with more is damaged. */
 const MOST_EXPERTS = 1024;
 
-/** What a family has where a file says nothing. */
+/** A family's defaults for fields that a file leaves out. */
 export interface ExpertDefaults {
   readonly count: number;
   readonly perRow: number;
   readonly intermediate: number;
 }
 
-/** `num_experts`, `num_experts_per_tok` and `moe_intermediate_size`, or another `field` of columns; throws EngineError naming the field that is wrong. */
+/**
+ * Reads `num_experts`, `num_experts_per_tok` and the columns of an expert, by default from `moe_intermediate_size`; throws EngineError
+ * naming the field that is wrong.
+ */
 export function expertSizes(
   json: Json,
   defaults: ExpertDefaults,
   field = 'moe_intermediate_size',
 ): Pick<ExpertsConfig, keyof ExpertDefaults> {
-  // transformers 5 writes the second name.
+  // transformers 5 writes `num_local_experts`.
   const count = integer(json, 'num_experts', integer(json, 'num_local_experts', defaults.count));
   if (count > MOST_EXPERTS) throw new EngineError('invalid_model', `config.json: ${count} experts, expected at most ${MOST_EXPERTS}`);
   const perRow = integer(json, 'num_experts_per_tok', defaults.perRow);

@@ -2,52 +2,55 @@ import type { Tensor } from '../gpu/tensor.ts';
 import type { AttentionSplit } from '../ops/paged-attention.ts';
 import type { Spans } from '../ops/recurrent.ts';
 
-/** What follows a forward pass: a row's token and the hidden state before it are what the head that guesses attends to at the position before the row's. */
+/**
+ * Input of the draft head behind a forward pass: from each row's token and the hidden state of the position before it, the head stores a
+ * key and value at that position.
+ */
 export interface FollowInput {
-  /** [T] u32: where a row's hidden state before it stands among those that are kept and, behind them, those of this pass. */
+  /** [T] u32: row, in Workspace.finals, of the hidden state before each row; kept ones come first, those of this pass behind them. */
   readonly previous: Tensor;
-  /** [T] u32: its position, and the place of its key and value. */
+  /** [T] u32: position of that hidden state, and the KV slot for it. */
   readonly positions: Tensor;
   readonly slots: Tensor;
-  /** [copies, 2] u32: from and to, of the hidden states of this pass that are kept. */
+  /** [copies, 2] u32: (from, to) rows of Workspace.finals, for hidden states of this pass that are kept. */
   readonly pairs: Tensor;
   readonly copies: number;
 }
 
 /**
- * The device side of a batch: what a decoder's forward pass reads. T rows of a ragged batch, decodes first; models see this and never
- * a Batch.
+ * The device side of a batch, which a decoder's forward pass reads: T rows of a ragged batch, decodes first. Models see this and never a
+ * Batch.
  */
 export interface ForwardInput {
-  /** T. */
+  /** T, padding included. */
   readonly rows: number;
-  /** The first of the rows of prompts that take subgroup matrices, which come last; absent = none do. */
+  /** First of the prompt rows that are multiplied with subgroup matrices, which come last; absent or T = none are. */
   readonly promptFrom?: number;
-  /** [T] u32. */
+  /** [T] u32 token ids. */
   readonly tokens: Tensor;
   /** [T] u32: position of a row in its sequence. */
   readonly positions: Tensor;
-  /** [T] u32: where a row's key and value go. */
+  /** [T] u32: where a row's key and value go: page * pageSize + offset, NO_SLOT for padding. */
   readonly slots: Tensor;
-  /** [running sequences, pages] u32. */
+  /** [maxRunning, pages of the longest sequence] u32 page numbers. */
   readonly blockTable: Tensor;
-  /** The same two of layers that see a window only. */
+  /** Slots and block table of the sliding-window layers; equal to `slots` and `blockTable` in models without them. */
   readonly windowSlots: Tensor;
   readonly windowTable: Tensor;
-  /** [tiles, 4] u32 (ops/paged-attention.ts): one tile a decode, then tiles of `prefillTileRows` rows. */
+  /** [tiles, 4] u32 (ops/paged-attention.ts): one tile per decode, then tiles of up to `prefillTileRows` prompt rows. */
   readonly tiles: Tensor;
   readonly decodeTiles: number;
   readonly prefillTiles: number;
   readonly prefillTileRows: number;
-  /** How the decodes' positions are spread over workgroups; absent = not. */
+  /** How decode attention splits positions over workgroups; undefined = it does not. */
   readonly split: AttentionSplit | undefined;
-  /** The rows by sequence, with the slots of their states: of models with recurrent layers. */
+  /** Rows by sequence with their recurrent-state slots, read by recurrent layers only. */
   readonly spans: Spans;
-  /** Rows that give logits, in order: the tensor [B] u32 of row numbers, or undefined for the first `logitRows` rows. */
+  /** [B] u32: rows that give logits, in order; undefined = the first `logitRows` rows. */
   readonly logitIndices: Tensor | undefined;
   readonly logitRows: number;
-  /** Of a decoder with a head that guesses: what its keys and values are made of, and what it needs later. Absent = neither is made. */
+  /** Input of the draft head behind this pass, in decoders that have one; absent = it stores no keys, and no hidden states are kept. */
   readonly follow?: FollowInput;
-  /** For tests: called after each stage while recording, e.g. to copy what it made. */
+  /** Called after each stage while recording, e.g. to copy the tensor: for tests, and to find values that are not finite. */
   readonly trace?: (stage: string, value: Tensor) => void;
 }

@@ -1,4 +1,4 @@
-/** The definitions of the families of chat models that model-types.ts names. Nothing below imports this. */
+/** Decoder definitions of the chat model families that model-types.ts names. Nothing below imports this. */
 import { expectFamily } from '../model-types.ts';
 import type { FamilyOf } from '../model-types.ts';
 import type { Json } from '../util/json.ts';
@@ -31,7 +31,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   'gpt-oss': GPT_OSS,
 };
 
-/** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */
+/** The decoder definition for a config.json; throws EngineError('unsupported'), listing the known types. */
 export function decoderFor(json: Json): DecoderDefinition {
   return DECODERS[expectFamily(json, 'chat')];
 }

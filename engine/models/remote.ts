@@ -1,4 +1,4 @@
-/** Architectures that a model folder brings along as code of its own. */
+/** Decoder definitions that a model folder brings along as code of its own. */
 import { EngineError } from '../errors.ts';
 import type { Remedy } from '../errors.ts';
 import * as activation from '../ops/activation.ts';
@@ -14,20 +14,22 @@ import type { ModelFolder } from '../weights/model-folder.ts';
 import { decoderFor } from './registry.ts';
 import type { DecoderDefinition } from './decoder.ts';
 
-/** There is nothing else to do about such code. */
+/** The only remedy for untrusted code. */
 const TRUST: Remedy = { does: 'read it, and allow it', settings: [{ name: 'trustRemoteCode', value: true }] };
 
 const FILE = 'parley_model.mjs';
 
-/** What such code builds on, since it cannot import from here: `export function createDecoder(toolkit)` returns a DecoderDefinition. */
+/**
+ * What a model's code builds on, since it cannot import from here. It exports `createDecoder(toolkit)`, which returns a DecoderDefinition.
+ */
 const TOOLKIT = { decoderFor, EngineError, ops: { ...activation, ...embedding, ...kv, ...linear, ...packing, ...norm, ...pagedAttention, ...rope, ...rows } }; // prettier-ignore
 
-/** What a model's code is given. */
+/** The argument of a model's `createDecoder`. */
 export type ModelToolkit = typeof TOOLKIT;
 
 /**
- * The definition of a model folder: that of its own code if it has some, else the one for its config.json. Code runs with all rights of
- * this process, so without `trust` such a folder throws EngineError('invalid_model') that says so.
+ * The decoder definition of a model folder: its own code's if it has some, else the one for its config.json. Code runs with all rights of
+ * this process, so without `trust` such a folder throws EngineError('invalid_model').
  */
 export async function definitionFor(
   folder: ModelFolder,

@@ -1,21 +1,23 @@
-/** The rotary embedding that a config.json asks for. */
+/** Reads the rotary embeddings of a config.json. */
 import { EngineError } from '../errors.ts';
 import type { RopeConfig, RopeScaling } from '../ops/rope.ts';
 import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
 import { integer, number, optionalObject } from './config-fields.ts';
 
-/** What the family of a file may ask for. */
+/** What differs between families. */
 interface Allowed {
-  /** Only some of a head's channels are rotated. In transformers this is a matter of each family's code, whatever a file says. */
+  /** The family supports partial rotary embeddings. In transformers each family's code decides that, whatever a file says. */
   readonly partial?: boolean;
-  /** The base where a file says none; default 10,000. */
+  /** Rotary base where the file has none; default 10,000. */
   readonly theta?: number | undefined;
 }
 
 const ORIGINAL = 'original_max_position_embeddings';
 
-/** `rope_parameters` (transformers 5) or `rope_theta` and `rope_scaling`; where a file has both, they must say the same. */
+/**
+ * Reads `rope_parameters` (transformers 5), or `rope_theta` and `rope_scaling` (transformers 4); where a file has both, they must agree.
+ */
 export function parseRope(json: Json, headDim: number, allowed?: Allowed): RopeConfig {
   const [newer, older] = [optionalObject(json, 'rope_parameters'), optionalObject(json, 'rope_scaling')];
   const rope = readRope(json, newer ?? older ?? {}, headDim, allowed);
@@ -31,7 +33,7 @@ function sameScaling(a: RopeConfig, b: RopeConfig): boolean {
   return JSON.stringify(fields(a)) === JSON.stringify(fields(b));
 }
 
-/** The same of one object of parameters, `rope_parameters` or one of several in it. */
+/** Reads the rotary embedding of one object of parameters: `rope_parameters`, or one of several in it. */
 export function readRope(
   json: Json,
   parameters: Json,
@@ -70,7 +72,7 @@ export function readRope(
       attentionFactor: yarnAttention(parameters, by),
     };
   } else if (kind === 'longrope') scaling = longRope(json, parameters, rotary);
-  // It stretches positions beyond max_position_embeddings only, and nothing here goes beyond them.
+  // Dynamic scaling only applies beyond max_position_embeddings, which sequences here never exceed.
   else if (kind === 'dynamic') factor('factor');
   else if (kind !== 'default') {
     throw new EngineError(
@@ -82,8 +84,8 @@ export function readRope(
 }
 
 /**
- * The rotary embeddings of layers that see everything and of those with a window: an object each in `rope_parameters` (transformers 5); or `rope_theta` with
- * `rope_scaling`, which is of the former alone (transformers 4), and `slidingTheta` of the latter.
+ * Reads the rotary embeddings of full-attention and of sliding-window layers: one object each in `rope_parameters` (transformers 5); or
+ * `rope_theta` with `rope_scaling` for the former and `slidingTheta` for the latter (transformers 4).
  */
 export function readRopes(given: Json, headDim: number, slidingTheta: number): { readonly full: RopeConfig; readonly sliding: RopeConfig } {
   const newer = optionalObject(given, 'rope_parameters');
@@ -91,7 +93,7 @@ export function readRopes(given: Json, headDim: number, slidingTheta: number): {
   if (newer && !full && !sliding && Object.keys(newer).length > 0) {
     throw new EngineError('unsupported', `config.json: rope_parameters ${JSON.stringify(newer)} says nothing of full_attention and sliding_attention`); // prettier-ignore
   }
-  // What stands at the top is of files with one rotary embedding.
+  // A top-level original context belongs to files with one rotary embedding.
   const json = { ...given, [ORIGINAL]: undefined };
   return {
     full: readRope(json, full ?? (sliding ? {} : (optionalObject(json, 'rope_scaling') ?? {})), headDim),
@@ -99,16 +101,19 @@ export function readRopes(given: Json, headDim: number, slidingTheta: number): {
   };
 }
 
-/** Positions that frequencies were made for: at a file's top, in the parameters, or else the model's own (transformers, standardize_rope_params). */
+/**
+ * The context length that the frequencies were made for: the file's top-level field, that of the parameters, or else the model's context
+ * (transformers, standardize_rope_params).
+ */
 function originalContext(json: Json, parameters: Json): number {
   const from = [json, parameters].find((fields) => (fields[ORIGINAL] ?? undefined) !== undefined);
   return from ? integer(from, ORIGINAL) : integer(json, 'max_position_embeddings');
 }
 
-/** Of a factor that was once a quotient. */
+/** Rounding error of a factor that was computed as a quotient. */
 const ROUNDING = 1e-6;
 
-/** How many channels of a head are rotated, the first ones. */
+/** Number of rotated channels of a head, its first ones. */
 function rotatedChannels(json: Json, parameters: Json, headDim: number, allowed: boolean): number {
   const factor = parameters['partial_rotary_factor'] ?? json['partial_rotary_factor'] ?? 1;
   if (factor === 1) return headDim;
@@ -118,7 +123,7 @@ function rotatedChannels(json: Json, parameters: Json, headDim: number, allowed:
   throw new EngineError('invalid_model', `config.json: partial_rotary_factor is ${describe(factor)}, expected an even number of the ${headDim} channels of a head`); // prettier-ignore
 }
 
-/** The first pairs of a head, with the frequencies that they have among all. */
+/** Proportional rotary embedding: only the first pairs rotate, with the frequencies that they have in the whole head. */
 function proportional(parameters: Json, headDim: number): RopeScaling {
   const [share, factor] = [number(parameters, 'partial_rotary_factor', 1), number(parameters, 'factor', 1)];
   const pairs = Math.floor((share * headDim) / 2 + ROUNDING);
@@ -126,7 +131,7 @@ function proportional(parameters: Json, headDim: number): RopeScaling {
   throw new EngineError('invalid_model', `config.json: partial_rotary_factor is ${share} and factor ${factor} of the rotary embedding, expected a part of ${headDim} channels and a positive number`); // prettier-ignore
 }
 
-/** What YaRN multiplies rotated queries and keys with, given or as transformers infers it. */
+/** YaRN's factor of rotated queries and keys, as given or as transformers infers it. */
 function yarnAttention(parameters: Json, factor: number): number {
   const given = parameters['attention_factor'] ?? undefined;
   if (given !== undefined) return number(parameters, 'attention_factor');
@@ -135,11 +140,11 @@ function yarnAttention(parameters: Json, factor: number): number {
   return mscale !== 0 && all !== 0 ? scale(mscale) / scale(all) : scale(1);
 }
 
-/** LongRoPE as transformers infers it: a file may have the original context at its top, and leave out the factor or what it makes of it. */
+/** LongRoPE as transformers infers it: the original context may stand at the top of the file, and the factors may be missing. */
 function longRope(json: Json, parameters: Json, rotary: number): RopeScaling {
   const [short, long] = [ropeFactors(parameters, 'short_factor', rotary), ropeFactors(parameters, 'long_factor', rotary)];
   const given = (parameters['attention_factor'] ?? undefined) === undefined ? undefined : number(parameters, 'attention_factor');
-  // Where neither depends on the original context, a file need not have it.
+  // Here nothing depends on the original context, which the file need not have.
   if (given !== undefined && JSON.stringify(short) === JSON.stringify(long)) {
     return { kind: 'factors', factors: short, ...(given !== 1 && { attentionFactor: given }) };
   }
@@ -150,7 +155,7 @@ function longRope(json: Json, parameters: Json, rotary: number): RopeScaling {
   return { kind: 'longrope', short, long, originalContext: original, attentionFactor: given ?? inferred };
 }
 
-/** A number for every rotated pair. */
+/** Reads one positive factor for every rotated pair. */
 function ropeFactors(parameters: Json, field: string, rotary: number): readonly number[] {
   const factors = parameters[field];
   const isFactors = (value: unknown): value is readonly number[] => Array.isArray(value) && value.length === rotary / 2 && value.every((factor) => typeof factor === 'number' && factor > 0); // prettier-ignore

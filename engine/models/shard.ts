@@ -5,19 +5,22 @@ import type { Range } from '../util/math.ts';
 
 /** The part of a decoder that one rank holds. */
 export interface Shard {
-  /** Place among the tensor-parallel ranks that hold the same layers. */
+  /** Index among the tensor-parallel ranks that hold the same layers. */
   readonly rank: number;
   readonly ranks: number;
-  /** Of the model's layers; the rank of the first embeds, that of the last has the vocabulary head. */
+  /** Range of the model's layers. The shard with the first layer has the embedding, that with the last has the vocabulary head. */
   readonly layers: Range;
 }
 
-/** The whole of a decoder with this many layers. */
+/** The shard that is a whole decoder of this many layers. */
 export function wholeShard(layers: number): Shard {
   return { rank: 0, ranks: 1, layers: { from: 0, to: layers } };
 }
 
-/** Throws EngineError('unsupported') where layers cannot be dealt to so many stages, or not as the operator deals them. */
+/**
+ * Throws EngineError('unsupported') where the layers do not suffice for this many pipeline stages, or where `split` does not add up to
+ * them.
+ */
 export function expectStages(layers: number, stages: number, split: EngineConfig['ppSplit']): void {
   if (layers < stages) {
     const fewer: Remedy = { does: 'deal them to fewer', settings: [{ name: 'ppSize' }] };
@@ -34,7 +37,10 @@ function tooMany(what: string, ranks: number): EngineError {
   return new EngineError('unsupported', `${what} cannot be split over ${ranks} adapters`, { remedies: [FEWER] });
 }
 
-/** A rank's part of `total` things that are dealt out in units; throws EngineError('unsupported') when there are fewer units than ranks. */
+/**
+ * A rank's range of `total` items that are dealt out in units of `unit`; throws EngineError('unsupported') when there are fewer units than
+ * ranks.
+ */
 export function shareOf(what: string, total: number, unit: number, { rank, ranks }: Pick<Shard, 'rank' | 'ranks'>): Range {
   const units = Math.ceil(total / unit);
   if (units < ranks) throw tooMany(`${total} ${what} (in units of ${unit})`, ranks);
@@ -43,8 +49,9 @@ export function shareOf(what: string, total: number, unit: number, { rank, ranks
 }
 
 /**
- * A rank's query heads and the key/value heads they read. Key/value heads are dealt out whole with their groups of query heads; where there are
- * fewer of them than ranks, several ranks keep the same one and share its group.
+ * A rank's query heads and the key/value heads that they read. Key/value heads are dealt out whole, with their groups of query heads; where
+ * there are fewer of them than ranks, several ranks keep a copy of the same one and share its group. Throws EngineError('unsupported')
+ * where a rank would have no head.
  */
 export function headShare(heads: number, kvHeads: number, shard: Pick<Shard, 'rank' | 'ranks'>): { readonly q: Range; readonly kv: Range } {
   const { rank, ranks } = shard;

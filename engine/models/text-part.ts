@@ -1,42 +1,43 @@
-/** The text part of a checkpoint that also sees or hears: its configuration stands in `text_config`, its weights below a prefix. */
+/** The text part of a multimodal checkpoint: its configuration is in `text_config`, its weights below a prefix. */
 import type { Json } from '../util/json.ts';
 import { isObject } from '../util/json.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
 import type { DecoderDefinition, StackDefinition } from './decoder.ts';
 import type { WeightLoader } from './weight-loader.ts';
 
-/** Where published checkpoints have the text part: as transformers 4 wrote them, and as transformers 5 does. */
+/** Name prefixes of the text part in published checkpoints, as transformers 4 and transformers 5 write them. */
 const PREFIXES: readonly (readonly [stored: string, name: string])[] = [
   ['language_model.model.', 'model.'],
   ['language_model.lm_head.', 'lm_head.'],
   ['model.language_model.', 'model.'],
 ];
 
-/** Parts that a text model does not have. */
+/** Names of the vision and audio parts. */
 const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|multi_modal_projector|embed_vision|audio_tower|embed_audio|visual)\./;
-/** The head that guesses the token after the next. */
+/** Names of the draft head. */
 const GUESSING_HEAD = /^mtp\./;
 
-/** Whether a tensor is of the text part; of its guessing head only where that is asked for. */
+/** Whether a tensor belongs to the text part; the draft head does only if `hasHead`. */
 function isOfText(name: string, hasHead: boolean): boolean {
   return !OTHER_PARTS.test(name) && (hasHead || !GUESSING_HEAD.test(name));
 }
 
 /**
- * config.json of the text part; the file itself where it is of a text model alone. What ends an answer is the whole model's to say first: its text part often has
- * the default of its class (transformers, GenerationConfig.from_model_config).
+ * The text part's configuration; the whole file for a text-only model. End-of-sequence tokens come from the whole model first: the text
+ * part often has its class's default (transformers, GenerationConfig.from_model_config).
  */
 export function textConfig(json: Json): Json {
   const text = json['text_config'];
   if (!isObject(text)) return json;
   const eos_token_id = json['eos_token_id'] ?? text['eos_token_id'];
-  // transformers 4 asks the text part, and transformers 5 the whole model; where they differ the weights say whether the head is the table of tokens.
+  // transformers 4 reads the text part's field, transformers 5 the whole model's; where they differ, the weights decide whether the head is
+  // tied.
   const [whole, part] = [json, text].map((config) => config['tie_word_embeddings'] ?? undefined);
   const differ = whole !== undefined && part !== undefined && whole !== part;
   return { ...json, ...text, eos_token_id, ...(differ && { tie_word_embeddings: null }) };
 }
 
-/** A loader of the text part's weights under the names that a text model's have. */
+/** A loader of the text part's weights, under the names that they have in a text-only model. */
 export function textWeights(loader: WeightLoader, hasHead = false): WeightLoader {
   const stored = new Map<string, string>();
   for (const name of loader.checkpoint.names()) {
@@ -47,7 +48,7 @@ export function textWeights(loader: WeightLoader, hasHead = false): WeightLoader
   return loader.over(renamed(loader.checkpoint, stored));
 }
 
-/** A checkpoint under other names, [name, name in `from`]; what is not among them is left out. */
+/** A checkpoint under other names; `names` maps each to its name in `from`. Tensors that it does not list are left out. */
 function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoint {
   const stored = (name: string): string => names.get(name) ?? name;
   return {
@@ -61,7 +62,7 @@ function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoi
   };
 }
 
-/** A loader by the names that other families have, made of a checkpoint's own by all of these replacements in turn. */
+/** A loader under the names that other families use; all replacements are applied, in order, to each of the checkpoint's own names. */
 export function withUsualNames(loader: WeightLoader, usual: readonly (readonly [RegExp, string])[]): WeightLoader {
   const { checkpoint } = loader;
   const names = checkpoint
@@ -70,7 +71,9 @@ export function withUsualNames(loader: WeightLoader, usual: readonly (readonly [
   return loader.over(renamed(checkpoint, new Map(names)));
 }
 
-/** A text model's definition for checkpoints of the text model alone and of one that also sees or hears; `hasHead`: it takes `mtp.*` too. */
+/**
+ * Extends a text model's definition to multimodal checkpoints, of which it loads the text part; `hasHead`: with the draft head, `mtp.*`.
+ */
 export function textPart(text: StackDefinition, { hasHead = false } = {}): DecoderDefinition {
   return {
     ...text,

@@ -18,47 +18,47 @@ import type { FloatType, MatrixRequest, WeightType } from '../weights/storage.ts
 import { WeightStream, chunksOf } from './weight-stream.ts';
 import type { BadTensor, Values } from './weight-stream.ts';
 
-/** The part of a matrix [rows, columns] that is wanted; absent = all. */
+/** The part of a matrix [rows, columns] to load; an absent range = all. */
 export interface Slice extends Pick<MatrixRequest, 'place'> {
   readonly rows?: Range | undefined;
   readonly columns?: Range | undefined;
 }
 
-/** A Linear.weight [outFeatures, inFeatures] of a merged one, or some of its rows. */
+/** A Linear.weight [outFeatures, inFeatures] within a merged matrix, or some of its rows. */
 export interface MatrixPart {
   readonly name: string;
   readonly outFeatures: number;
   readonly rows?: Range | undefined;
-  /** The tensor's shape where it is several matrices, one below the other; default [outFeatures, inFeatures]. */
+  /** Shape of the tensor where it stacks several matrices; default [outFeatures, inFeatures]. */
   readonly shape?: readonly number[] | undefined;
 }
 
-/** Where a convolution's weights are put, and what they are made of in place of a tensor. */
+/** Where a convolution's weights lie on the device, and values to use instead of the tensor's. */
 export interface TapRequest {
   readonly place?: WordPlace;
   readonly values?: Values | undefined;
 }
 
-/** What still rounds down to f16's largest number, 65504. */
+/** Largest integer that rounds to f16's largest number, 65504. */
 const LARGEST_F16 = 65519;
 
-/** What loaders of one checkpoint have done together. */
+/** What the loaders of one checkpoint have loaded together. */
 interface Tally {
-  /** Values of each tensor that was taken; none of one that is deliberately unused. */
+  /** Number of values by tensor that was taken; 0 for one that is deliberately unused. */
   readonly taken: Map<string, number>;
-  /** Bytes on the device of all matrices that were packed so far, by how they are stored. */
+  /** Device bytes of all matrices so far, by storage type. */
   readonly bytes: Map<WeightType, number>;
   readonly stream: WeightStream;
 }
 
 /**
- * Hands a checkpoint's tensors to a model by name, checks every shape, counts what was taken, and fails on leftovers: a weight that
- * nobody reads is a misunderstanding of the checkpoint.
+ * Loads a checkpoint's tensors by name, checks every shape, counts what was taken, and fails on leftovers: a tensor that nobody reads means
+ * that the checkpoint is misunderstood.
  */
 export class WeightLoader {
   readonly device: Device;
   readonly storage: WeightStorage;
-  /** Where the weights come from. */
+  /** The checkpoint that tensors are read from. */
   readonly checkpoint: Checkpoint;
   readonly #tally: Tally;
 
@@ -70,12 +70,12 @@ export class WeightLoader {
     this.#tally = { taken, bytes, stream };
   }
 
-  /** The same loader for matrices that are stored otherwise. */
+  /** A loader of the same checkpoint that stores matrices as `storage` says. */
   as(storage: WeightStorage): WeightLoader {
     return new WeightLoader(this.device, this.checkpoint, storage, this.#tally);
   }
 
-  /** A loader of a part of the checkpoint, or of the same under other names; what it packs counts here too. */
+  /** A loader of another view of the checkpoint, such as a part of it or other names; the bytes that it loads count here too. */
   over(checkpoint: Checkpoint): WeightLoader {
     return new WeightLoader(this.device, checkpoint, this.storage, { bytes: this.#tally.bytes });
   }
@@ -85,7 +85,7 @@ export class WeightLoader {
     return [...this.#tally.taken.values()].reduce((sum, size) => sum + size, 0);
   }
 
-  /** Bytes on the device of all matrices that were packed so far, by how they are stored. */
+  /** Device bytes of all matrices so far, by storage type. */
   get matrices(): ReadonlyMap<WeightType, number> {
     return this.#tally.bytes;
   }
@@ -94,7 +94,7 @@ export class WeightLoader {
     return this.checkpoint.tensor(name) !== undefined;
   }
 
-  /** Shape in the checkpoint; throws when the tensor is missing. */
+  /** Shape of a tensor in the checkpoint; throws when it is missing. */
   shape(name: string): readonly number[] {
     return shapeOf(this.checkpoint, name);
   }
@@ -108,7 +108,7 @@ export class WeightLoader {
     this.#tally.taken.set(name, product(shape));
   }
 
-  /** Values of a tensor [shape] in f32 for host-side work (packing, folding norms), or of a slice of it. Other ranks' rows are not read. */
+  /** Reads a tensor of this shape, or a slice of it, as f32 values for work on the host. Only the slice's rows are read. */
   async data(name: string, shape: readonly number[], slice: Slice = {}): Promise<Float32Array> {
     this.#take(name, shape);
     const [count = 1, ...rest] = shape;
@@ -131,7 +131,7 @@ export class WeightLoader {
     return out;
   }
 
-  /** `values` of a matrix; throws EngineError('invalid_model') for those that its storage turns into infinity (or that folding made so). */
+  /** Returns `values`; throws EngineError('invalid_model') if any is not finite or, as `dtype`, would become infinite. */
   storable(name: string, values: Float32Array, dtype: FloatType = this.storage.float): Float32Array {
     const most = dtype === 'f16' ? LARGEST_F16 : Number.MAX_VALUE;
     const bad = indexBeyond(values, most);
@@ -142,22 +142,24 @@ export class WeightLoader {
     throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}, expected finite values`);
   }
 
-  /** A vector or small table as an f32 tensor, of every value (value + offset) * scale. */
+  /** Loads a vector or small table as an f32 tensor of (value + offset) * scale. */
   async tensor(name: string, shape: readonly number[], offset = 0, scale = 1): Promise<Tensor> {
     return this.device.upload(name, 'f32', shape, shifted(await this.data(name, shape), offset, scale));
   }
 
-  /** A Linear.weight [outFeatures, inFeatures] or a slice of it, packed. */
+  /** Loads a Linear.weight [outFeatures, inFeatures], or a slice of it, packed for the kernels. */
   async linear(name: string, outFeatures: number, inFeatures: number, { rows, ...request }: Slice = {}): Promise<LinearWeight> {
     return this.#matrix(name, [{ name, outFeatures, rows }], inFeatures, request);
   }
 
-  /** An embedding table [V, C] or a slice of its rows, packed. */
+  /** Loads an embedding table [rows, columns], or its rows `kept`, packed for the kernels. */
   async table(name: string, rows: number, columns: number, kept?: Range): Promise<LinearWeight> {
     return this.#matrix(name, [{ name, outFeatures: rows, rows: kept }], columns, { isTable: true });
   }
 
-  /** Several Linear.weights that read the same input (q, k, v; gate, up), or some of their rows or columns, as one matrix, stacked by output. */
+  /**
+   * Loads several Linear.weights that read the same input (q, k, v; gate, up), or parts of them, as one matrix, stacked by output features.
+   */
   async mergedLinear(
     label: string,
     parts: readonly MatrixPart[],
@@ -167,7 +169,10 @@ export class WeightLoader {
     return this.#matrix(label, parts, inFeatures, request);
   }
 
-  /** A matrix [outFeatures, inFeatures] of rows that were made of tensors, each of which begins at output feature `first`; zeros between them. */
+  /**
+   * Packs a matrix [outFeatures, inFeatures] from rows computed on the host: each block begins at output feature `first`, with zeros in
+   * between. `name` is the tensor that an error message names.
+   */
   async computed(
     label: string,
     blocks: readonly { readonly name: string; readonly first: number; readonly rows: Float32Array }[],
@@ -192,14 +197,14 @@ export class WeightLoader {
     return this.#counted(weight);
   }
 
-  /** A Conv1d.weight [outChannels, inChannels, kernel]; `values`: made of the tensor `name` instead. */
+  /** Loads a Conv1d.weight [outChannels, inChannels, kernel]; with `values` they replace those of the tensor `name`. */
   async conv(label: string, name: string, shape: ConvShape, { place = 'buffer', values }: TapRequest = {}): Promise<LinearWeight> {
     if (!values) this.#take(name, [shape.outChannels, shape.inChannels, shape.kernel]);
     const { float: dtype } = this.storage;
     return this.#counted(await this.#tally.stream.taps(label, name, tapsOf(shape), { dtype, place, values }));
   }
 
-  /** A ConvTranspose1d.weight [inChannels, outChannels, kernel]. */
+  /** Loads a ConvTranspose1d.weight [inChannels, outChannels, kernel]; with `values` they replace those of the tensor `name`. */
   async convTranspose(
     label: string,
     name: string,
@@ -211,7 +216,7 @@ export class WeightLoader {
     return this.#counted(await this.#tally.stream.taps(label, name, transposedTaps(shape), { dtype, place, values }));
   }
 
-  /** Values that no tensor holds, so that the message has to come while they are there. */
+  /** Checks computed values at once: once on the device, no tensor could name the bad one. */
   #made(name: string, values: Float32Array, { parts }: LinearWeight): Float32Array {
     return this.storable(name, values, parts[0]!.dtype === 'f32' ? 'f32' : 'f16');
   }
@@ -222,7 +227,7 @@ export class WeightLoader {
     return weight;
   }
 
-  /** Neighbours that are stored alike are one part of the weight. */
+  /** Consecutive parts with the same storage type become one part of the weight. */
   async #matrix(label: string, parts: readonly MatrixPart[], inFeatures: number, request: MatrixRequest): Promise<LinearWeight> {
     const runs: { readonly blocks: BlockType | undefined; readonly parts: MatrixPart[] }[] = [];
     for (const part of parts) {
@@ -237,7 +242,7 @@ export class WeightLoader {
     return this.#counted(stackLinear(weights));
   }
 
-  /** Rows in the blocks of the file; as values, in floats or quantised, where they have none. */
+  /** Streams rows in the file's quantised blocks if `blocks` is given, else as values, which are stored as floats or quantised. */
   #streamed(
     label: string,
     parts: readonly MatrixPart[],
@@ -252,8 +257,8 @@ export class WeightLoader {
   }
 
   /**
-   * Several vectors, or some of their values, one after the other, with `offset` added to every value; names that are `undefined` give zeros (Whisper's
-   * keys have no bias).
+   * Concatenates vectors, or ranges of them, with `offset` added to every value, as one f32 tensor. A name that is undefined gives zeros
+   * (Whisper's keys have no bias).
    */
   async mergedVector(
     label: string,
@@ -269,17 +274,20 @@ export class WeightLoader {
     return this.device.upload(label, 'f32', [merged.length], shifted(merged, offset));
   }
 
-  /** Says that a tensor is known and deliberately unused. */
+  /** Marks a tensor as known and deliberately unused. */
   skip(name: string): void {
     if (!this.#tally.taken.has(name)) this.#tally.taken.set(name, 0);
   }
 
-  /** The same of every tensor whose name starts with `prefix`. */
+  /** Marks every tensor whose name starts with `prefix` as deliberately unused. */
   skipAll(prefix: string): void {
     for (const name of this.checkpoint.names()) if (name.startsWith(prefix)) this.skip(name);
   }
 
-  /** Throws when the checkpoint holds tensors that nobody took, or values that could not be stored. */
+  /**
+   * Ends loading; throws EngineError('invalid_model') when the checkpoint holds tensors that nobody took, or values that could not be
+   * stored.
+   */
   async finish(): Promise<void> {
     const left = this.checkpoint.names().filter((name) => !this.#tally.taken.has(name));
     if (left.length > 0) {
@@ -289,7 +297,10 @@ export class WeightLoader {
     for (const bad of await this.#tally.stream.bad()) await this.#explain(bad);
   }
 
-  /** The device only said in which tensors: the message needs the value. Of blocks it only said that one may be bad: their scales are, their codes need not be. */
+  /**
+   * Throws for the first bad value of a tensor; the device only reported the tensor. A report about quantised blocks may be false: it is
+   * about their scales, and the values need not be bad.
+   */
   async #explain({ name, limit }: BadTensor): Promise<void> {
     const all = { from: 0, to: product(this.shape(name)) };
     for (const elements of chunksOf(all, 1)) this.storable(name, await this.checkpoint.read(name, elements), limit);

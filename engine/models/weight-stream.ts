@@ -1,4 +1,7 @@
-/** Matrices from a file to the device, a chunk at a time: the host moves bytes, the device widens, narrows, quantises, checks and lays them out. */
+/**
+ * Streams matrices from a file to the device, chunk by chunk: the host moves bytes, the device widens, narrows, quantises, checks and lays
+ * them out.
+ */
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -19,32 +22,32 @@ import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
 import type { FloatType, QuantizedType } from '../weights/storage.ts';
 
-/** Bytes that are read and uploaded at a time. One chunk is on the host, and two on the device: one that is packed, one that comes meanwhile. */
+/** Bytes of a chunk. One chunk is on the host and two are on the device, one being packed while the other is uploaded. */
 const CHUNK_BYTES = 16 * 2 ** 20;
 
-/** Values [from, to) in place of a tensor's own, of which they are made; whole rows are asked for. */
+/** Computes elements [from, to), always whole rows, to use instead of a tensor's own values. */
 export type Values = (elements: Range) => Promise<Float32Array>;
 
-/** Rows of a matrix in the file. */
+/** A range of rows of a matrix in the file. */
 export interface StreamedRows {
   readonly name: string;
   readonly rows: Range;
   readonly values?: Values | undefined;
 }
 
-/** A tensor with a value that cannot be stored, and what cannot. */
+/** A tensor with a value that cannot be stored, and the float type that could not hold it. */
 export interface BadTensor {
   readonly name: string;
   readonly limit: FloatType;
 }
 
-/** The bytes of a chunk, of a file or made by the device. */
+/** The bytes of a chunk, uploaded from the host or generated on the device. */
 interface Content {
   readonly byteLength: number;
   put(rec: Recorder, raw: Tensor): void;
 }
 
-/** What a chunk is packed from. */
+/** Inputs of a kernel that packs a chunk. */
 interface Sent {
   readonly raw: Tensor;
   readonly flags: Tensor;
@@ -55,11 +58,11 @@ export class WeightStream {
   readonly #device: Device;
   readonly #checkpoint: Checkpoint;
   readonly #numbers: ReadonlyMap<string, number>;
-  /** Of tensors that came this way: f16 where some values, or the scales of their blocks, are stored in it. */
+  /** By streamed tensor: f16 where its values, or the scales of its blocks, are stored in f16. */
   readonly #limits = new Map<string, FloatType>();
-  /** What is read of a chunk, again and again: fresh memory for each would be zeroed first, and collected. */
+  /** Reused for every chunk: fresh memory would have to be zeroed first and collected later. */
   readonly #host = new Uint8Array(CHUNK_BYTES);
-  /** In turn: while the device packs one chunk, the next comes. */
+  /** Used alternately: while the device packs one chunk, the next is uploaded. */
   readonly #slots: { raw?: Tensor; packed: Promise<void> }[] = [{ packed: Promise.resolve() }, { packed: Promise.resolve() }];
   #flags: Tensor | undefined;
 
@@ -69,7 +72,10 @@ export class WeightStream {
     this.#numbers = new Map(checkpoint.names().map((name, i) => [name, i]));
   }
 
-  /** The columns [from, to) of rows of `width` values, one below the other. Whether the values can be stored, `bad` tells. */
+  /**
+   * Streams columns [from, to) of rows of `width` values, stacked, as a matrix of `dtype`. Whether all values could be stored is reported
+   * by `bad`.
+   */
   async matrix(
     label: string,
     parts: readonly StreamedRows[],
@@ -90,7 +96,7 @@ export class WeightStream {
     return weight;
   }
 
-  /** The same of rows that become the output features of `weight` from `first` on, by what fills it. */
+  /** Streams columns [from, to) of rows of `width` values into the output features of `weight` from `first` on. */
   async rows(
     weight: LinearWeight,
     fill: WeightFill,
@@ -113,7 +119,9 @@ export class WeightStream {
     }
   }
 
-  /** The columns [from, to) of rows of `width` values in the file's blocks, which none of the two cuts, one below the other. */
+  /**
+   * Streams columns [from, to) of rows of `width` values, stacked, in the file's quantised blocks; `from` and `to` must not cut a block.
+   */
   async blocks(label: string, parts: readonly StreamedRows[], width: number, columns: Range, type: BlockType): Promise<LinearWeight> {
     const { values, bytes } = BLOCK_FORMATS[type];
     const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
@@ -138,7 +146,7 @@ export class WeightStream {
     return weight;
   }
 
-  /** The weights of a convolution in floats. */
+  /** Streams the weights of a convolution, stored as floats. */
   async taps(
     label: string,
     name: string,
@@ -159,7 +167,7 @@ export class WeightStream {
     return weight;
   }
 
-  /** Tensors with values that cannot be stored; nothing can be streamed after this. */
+  /** Returns the tensors with values that could not be stored. Frees the stream's buffers: nothing can be streamed after this. */
   async bad(): Promise<readonly BadTensor[]> {
     if (!this.#flags) return [];
     const values = await this.#device.read(this.#flags);
@@ -169,7 +177,7 @@ export class WeightStream {
     return [...this.#numbers].flatMap(([name, i]) => (values[i] ? [{ name, limit: this.#limits.get(name)! }] : []));
   }
 
-  /** Rows of `width` values in blocks as the file stores them. */
+  /** Content of rows of `width` values, in quantised blocks as the file stores them. */
   async #blocks(name: string, rows: Range, width: number, type: BlockType): Promise<Content> {
     const { values, bytes } = BLOCK_FORMATS[type];
     const random = this.#checkpoint.random?.(name);
@@ -179,7 +187,7 @@ export class WeightStream {
     return { byteLength: sizeOf(blocks) * bytes, put: (rec, raw) => randomBlocks(rec, { raw, random, blocks }) };
   }
 
-  /** Values as the file stores them, or widened where the device cannot read that. */
+  /** Content of a tensor's elements as the file stores them, or widened to f32 where the device cannot read that type. */
   async #floats(
     name: string,
     elements: Range,
@@ -200,7 +208,10 @@ export class WeightStream {
     return { byteLength: data.byteLength, put: (_, raw) => this.#device.write(raw, data) };
   }
 
-  /** Uploads what was read of a tensor, or has it made, and has it packed, as soon as the chunk before the last is; the values may be as large as `limit` allows. */
+  /**
+   * Puts a chunk on the device and packs it, as soon as the chunk before the last one is packed; `limit` is the type that must hold its
+   * values.
+   */
   async #send(name: string, limit: FloatType, content: Content, pack: (rec: Recorder, sent: Sent) => void): Promise<void> {
     const device = this.#device;
     const slot = this.#slots.shift()!;
@@ -220,12 +231,12 @@ export class WeightStream {
   }
 }
 
-/** How large the values of a weight made of floats may be: scales of blocks are f16 too. */
+/** The float type that limits the values of a weight; the scales of quantised blocks are f16 too. */
 function floatLimit({ parts }: LinearWeight): FloatType {
   return parts[0]!.dtype === 'f32' ? 'f32' : 'f16';
 }
 
-/** Rows of `width` values, as many at a time as a chunk holds in f32: a multiple of 4 unless they are too long for that. */
+/** Cuts rows of `width` values into chunks that hold CHUNK_BYTES in f32: multiples of 4 rows, unless rows are too long for that. */
 export function chunksOf(rows: Range, width: number): readonly Range[] {
   const most = Math.max(1, Math.floor(CHUNK_BYTES / 4 / width));
   const step = most > 4 ? most - (most % 4) : most;

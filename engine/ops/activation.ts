@@ -6,7 +6,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { reduceFragment, reduceVariant } from './reduce.ts';
 
-/** Pointwise functions that other kernels can apply to what they produce; numbers as in shaders/lib/activation.wgsl. */
+/** Pointwise functions that kernels can apply to their results; numbers as in shaders/lib/activation.wgsl. */
 export const ACTIVATIONS = { none: 0, gelu: 1, gelu_tanh: 2, silu: 3, relu: 4, leaky_relu: 5, sigmoid: 6, tanh: 7, relu2: 8 } as const;
 
 /** `leaky_relu` has slope 0.2; `relu2` is the square of ReLU. */
@@ -26,7 +26,7 @@ export interface ActivateArgs {
   readonly x: Tensor;
   readonly out: Tensor;
   readonly activation: Activation;
-  /** Values to compute; default all. */
+  /** Number of values to compute; default all. */
   readonly count?: number;
 }
 
@@ -45,7 +45,7 @@ export const GATE_MUL = defineKernel({
 });
 
 export interface GateMulArgs {
-  /** [T, 2 I], I a multiple of 4: gates, then what they let through. */
+  /** [T, 2 I], I a multiple of 4: gates, then ups. */
   readonly gateUp: Tensor;
   /** [T, I]. */
   readonly out: Tensor;
@@ -54,7 +54,7 @@ export interface GateMulArgs {
   readonly rows?: number | undefined;
 }
 
-/** Columns and rows of a gated MLP's middle, and its grid. */
+/** Params and grid of a kernel over a gated MLP's activations. */
 function gateShape({ gateUp, out, rows }: Omit<GateMulArgs, 'activation'>): {
   readonly params: { columns4: number; rows: number };
   readonly grid: readonly number[];
@@ -66,7 +66,7 @@ function gateShape({ gateUp, out, rows }: Omit<GateMulArgs, 'activation'>): {
   return { params: { columns4: columns / 4, rows: count }, grid: [ceilDiv(columns / 4, WG), ...foldedRows(count)] };
 }
 
-/** The middle of a gated MLP (Shazeer 2020, https://arxiv.org/abs/2002.05202): out[t, i] = f(gateUp[t, i]) * gateUp[t, I + i]. */
+/** Gates a gated MLP's activations (Shazeer 2020, https://arxiv.org/abs/2002.05202): out[t, i] = f(gateUp[t, i]) * gateUp[t, I + i]. */
 export function gateMul(rec: Recorder, { gateUp, out, activation, rows }: GateMulArgs): void {
   const { params, grid } = gateShape({ gateUp, out, rows });
   rec.dispatch(GATE_MUL, { overrides: { WG, ACTIVATION: ACTIVATIONS[activation] } }, { gate_up: gateUp, out }, params, grid);
@@ -80,7 +80,10 @@ export const GATE_SPARSE = defineKernel({
   overrides: { WG: 'u32', ACTIVATION: 'u32' },
 });
 
-/** gateMul of what is left of gates when `deviations` standard deviations above their row's mean are taken off, and nothing of those below (Gemma 3n). */
+/**
+ * gateMul with sparse gates (Gemma 3n): each gate is replaced by max(0, gate - cut), where cut is its row's mean plus `deviations` standard
+ * deviations.
+ */
 export function gateSparse(
   rec: Recorder,
   { gateUp, out, activation, rows, deviations }: GateMulArgs & { readonly deviations: number },
@@ -103,7 +106,7 @@ export const GATE_SLICE = defineKernel({
 export interface GateSliceArgs {
   /** [T, I], I a multiple of 4. */
   readonly gate: Tensor;
-  /** [T, N], of which the columns [first, first + I) are let through; N and first multiples of 4. */
+  /** [T, N], of which columns [first, first + I) are gated; N and first multiples of 4. */
   readonly x: Tensor;
   readonly first: number;
   /** [T, I]. */
@@ -112,7 +115,7 @@ export interface GateSliceArgs {
   readonly rows: number;
 }
 
-/** out[t, i] = f(gate[t, i]) * x[t, first + i] (Gemma 4's inputs of a layer). */
+/** out[t, i] = f(gate[t, i]) * x[t, first + i] (Gemma 4's per-layer embeddings). */
 export function gateSlice(rec: Recorder, { gate, x, first, out, activation, rows }: GateSliceArgs): void {
   const [columns = 0, stride = 0] = [gate.shape[1], x.shape[1]];
   assert([columns, stride, first].every((size) => size % 4 === 0), `gate_slice: columns ${first} to ${first + columns} of ${stride}, expected multiples of 4`); // prettier-ignore
@@ -128,18 +131,21 @@ export const GATE_CLAMPED = defineKernel({
   overrides: { WG: 'u32', ALTERNATING: 'bool' },
 });
 
-/** The numbers of gpt-oss's gate: the sigmoid's gain, and what gates and ups are cut at. */
+/** Constants of gpt-oss's gate: the sigmoid's gain `alpha`, and `limit`, which gates and ups are clamped to. */
 export interface Clamp {
   readonly alpha: number;
   readonly limit: number;
 }
 
 export interface GateClampedArgs extends Omit<GateMulArgs, 'activation'>, Clamp {
-  /** Gates and ups stand by turns instead of one behind the other. */
+  /** Gate and up columns alternate; else all gates come before all ups. */
   readonly alternating: boolean;
 }
 
-/** The middle of gpt-oss's MLP: out[t, i] = (up + 1) * gate * sigmoid(alpha * gate), ups cut at both ends and gates above. */
+/**
+ * Gates gpt-oss's MLP activations: out[t, i] = (up + 1) * gate * sigmoid(alpha * gate), with ups clamped to [-limit, limit] and gates to at
+ * most limit.
+ */
 export function gateClamped(rec: Recorder, { gateUp, out, rows, alternating, alpha, limit }: GateClampedArgs): void {
   const { params, grid } = gateShape({ gateUp, out, rows });
   rec.dispatch(GATE_CLAMPED, { overrides: { WG, ALTERNATING: alternating ? 1 : 0 } }, { gate_up: gateUp, out }, { ...params, alpha, limit }, grid); // prettier-ignore

@@ -32,20 +32,20 @@ export const ADAIN = defineKernel({
   overrides: { WG: 'u32', WG_ROWS: 'u32', ROWS: 'u32', SNAKE: 'bool', SPANS: 'bool' },
 });
 
-/** Rows whose statistics one invocation takes: enough workgroups for a sentence, few enough to combine in one go. */
+/** Rows whose statistics one invocation computes: enough workgroups for a sentence, few enough to combine in one step. */
 const CHUNK = 64;
 const EPS = 1e-5;
-/** Channel groups x rows of a workgroup, and rows an invocation walks through. */
+/** Channel groups x rows of a workgroup, and rows that an invocation processes. */
 const CPU_TILE = { WG: 8, WG_ROWS: 1, ROWS: 16 } as const;
 const GPU_TILE = { WG: 8, WG_ROWS: 8, ROWS: 4 } as const;
 
-/** Intermediate results of `adain`; one set serves every call. */
+/** Scratch tensors of `adain`; one set serves every call. */
 export interface AdainScratch {
   readonly partial: Tensor;
   readonly affine: Tensor;
 }
 
-/** Scratch for at most `rows` x `channels` of `sequences`, whichever way they are split: pass the largest product and the largest channel count. */
+/** Allocates scratch for calls with at most `sequences` sequences, `maxElements` values (rows x channels) and `maxChannels` channels. */
 export function adainScratch(device: Device, maxElements: number, maxChannels: number, sequences = 1): AdainScratch {
   const channels = alignUp(maxChannels, 4);
   const values = ceilDiv(maxElements, CHUNK) + sequences * channels;
@@ -58,9 +58,9 @@ export function adainScratch(device: Device, maxElements: number, maxChannels: n
 export interface AdainArgs {
   /** [L, >= C] f32, C a multiple of 4. */
   readonly x: Tensor;
-  /** [L, C] f32, or where convolutions read it (`convInput`). */
+  /** [L, C] f32: a buffer, or a texture from `convInput`. */
   readonly out: Tensor;
-  /** Each holds scale [C], shift [C] from value `styleFirst` (a multiple of 4) on. */
+  /** By sequence: scale [C], then shift [C], from value `styleFirst` (a multiple of 4) on. */
   readonly style: SequenceStyles;
   readonly styleFirst: number;
   readonly channels: number;

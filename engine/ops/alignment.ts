@@ -1,4 +1,7 @@
-/** Which position of the encoder each row of the decoder looks at: the attention of chosen heads, normalised and smoothed, as times of words are made of it. */
+/**
+ * Cross-attention of chosen heads, normalised and smoothed, from which times of words are derived: the encoder position that each decoder
+ * row attends to.
+ */
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -32,7 +35,7 @@ export const ALIGNMENT_MATRIX = defineKernel({
   overrides: { WG: 'u32' },
 });
 
-/** Invocations of a workgroup, where each computes a value by itself. */
+/** Invocations per workgroup in kernels whose invocations are independent. */
 const WG = 64;
 
 export interface AttentionWeightsArgs {
@@ -40,14 +43,14 @@ export interface AttentionWeightsArgs {
   readonly q: Tensor;
   /** [S, >= H D] f32, in a buffer or a texture; its columns begin with the keys. */
   readonly k: HeadColumns['tensor'];
-  /** Which head of q and k, and its channels, a multiple of 4. */
+  /** Index of the head in q and k, and its channels, a multiple of 4. */
   readonly head: number;
   readonly headDim: number;
   readonly keys: { readonly first: number; readonly count: number };
   readonly rows: { readonly first: number; readonly count: number };
   /** [heads, rows, positions] f32. */
   readonly weights: Tensor;
-  /** Place of the first row's weights in it. */
+  /** Head and row of `weights` where the first row's weights go. */
   readonly to: { readonly head: number; readonly row: number };
 }
 
@@ -70,19 +73,19 @@ export function attentionWeights(rec: Recorder, { q, k, head, headDim, keys, row
 export interface AlignmentMatrixArgs {
   /** [heads, rows, positions] f32 of attentionWeights. */
   readonly weights: Tensor;
-  /** [heads, positions, 2] f32, to compute in. */
+  /** [heads, positions, 2] f32 scratch. */
   readonly stats: Tensor;
   /** [>= rows * columns] f32: row after row of `columns`. */
   readonly out: Tensor;
   readonly heads: number;
   readonly rows: number;
-  /** Positions that hold sound. */
+  /** Positions that hold audio. */
   readonly columns: number;
 }
 
 /**
- * out[t, s] = how much more row t attends to position s than the other rows do: over the rows each position has mean 0 and deviation 1, a median of
- * 7 along the positions takes outliers out, and the heads are averaged.
+ * out[t, s] = how much more row t attends to position s than other rows do: each position is standardised over the rows (mean 0, deviation
+ * 1), a median filter of width 7 along the positions removes outliers, and the heads are averaged.
  */
 export function alignmentMatrix(rec: Recorder, { weights, stats, out, heads, rows, columns }: AlignmentMatrixArgs): void {
   const [all, most, positions] = weights.shape as readonly [number, number, number];

@@ -4,31 +4,31 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 
-/** 4-byte words of one row of settings; the WGSL struct is in sample/constrained_token.wgsl. */
+/** u32 words of one row of settings; the WGSL struct is in sample/constrained_token.wgsl. */
 export const TOKEN_ROW_WORDS = 8;
 
 /** How one row's token is chosen. */
 export interface TokenRow {
   /** Index of the sequence's state and of its place in lastTokens. */
   readonly slot: number;
-  /** Row of `masks`. */
+  /** Row of `masks` that applies. */
   readonly mask: number;
   /** Apply Whisper's rules for timestamps. */
   readonly timestamps?: boolean;
-  /** First token of a transcript: the state starts anew. */
+  /** First token of a transcript, which resets the state. */
   readonly first?: boolean;
-  /** Return the log-probability of this token over the whole vocabulary, and leave the state alone. */
+  /** Returns the log-probability of this token over the whole vocabulary, and leaves the state alone. */
   readonly probe?: number;
   /** 0 (default) = greedy. */
   readonly temperature?: number;
   readonly seed?: number;
-  /** Names, with the seed, the row's random numbers. */
+  /** Selects, with the seed, the row's random numbers. */
   readonly position?: number;
-  /** The tokens so far, from summarise(): the row is for tokenCandidates(), which knows no slots. */
+  /** Summary of the tokens so far, from summarise(): the row is for tokenCandidates(), which reads no slots. */
   readonly history?: number;
 }
 
-/** What the rules need to know of a transcript's tokens, in a word. */
+/** Packs what the timestamp rules need of a transcript's tokens into a word. */
 export function summarise(tokens: readonly number[], timestampBegin: number): number {
   const isTimestamp = (token: number | undefined): boolean => token !== undefined && token >= timestampBegin;
   const last = isTimestamp(tokens.at(-1)) ? 1 : 0;
@@ -36,7 +36,7 @@ export function summarise(tokens: readonly number[], timestampBegin: number): nu
   return last + before + 4 * (tokens.findLast(isTimestamp) ?? 0);
 }
 
-/** Writes a row's settings at `index` of a host buffer that is uploaded as it is. */
+/** Writes a row's settings at row `index` of a host buffer, which is uploaded unchanged. */
 export function writeTokenRow(words: Uint32Array, index: number, row: TokenRow): void {
   const at = index * TOKEN_ROW_WORDS;
   const { temperature = 0 } = row;
@@ -50,7 +50,7 @@ export function writeTokenRow(words: Uint32Array, index: number, row: TokenRow):
   words[at + 7] = row.history ?? 0;
 }
 
-/** A bit a token, set = never: `banned` ids of a vocabulary as one row of `masks`. */
+/** A row of `masks`: one bit per token, set for the `banned` ids. */
 export function tokenMask(vocabulary: number, banned: (token: number) => boolean): Uint32Array {
   const words = new Uint32Array(ceilDiv(vocabulary, 32));
   for (let token = 0; token < vocabulary; token++) if (banned(token)) words[token >> 5]! |= 1 << (token & 31);
@@ -77,13 +77,13 @@ export const TOKEN_CANDIDATES = defineKernel({
   overrides: { WG: 'u32', COUNT: 'u32' },
 });
 
-/** Ids that the rules speak of. */
+/** Token ids of the timestamp rules. */
 export interface TokenRules {
   readonly vocabulary: number;
   /** First timestamp id; `vocabulary` where there are none. */
   readonly timestampBegin: number;
   readonly eos: number;
-  /** The first timestamp is at most this many steps after the beginning. */
+  /** Latest first timestamp, in steps. */
   readonly maxInitialTimestamp: number;
 }
 
@@ -100,7 +100,7 @@ export interface TokenCandidatesArgs {
   readonly rows: number;
 }
 
-/** No token: fewer than N are allowed. */
+/** Stands for no token, where fewer than N are allowed. */
 export const NO_TOKEN = 0xffffffff;
 
 export interface ConstrainedTokenArgs extends Omit<TokenCandidatesArgs, 'candidates'> {
@@ -108,18 +108,18 @@ export interface ConstrainedTokenArgs extends Omit<TokenCandidatesArgs, 'candida
   readonly state: Tensor;
   /** [slots] u32: the token of each slot, for the next step. */
   readonly lastTokens: Tensor;
-  /** [B, 2] u32: token and bits of its log-probability. */
+  /** [B, 2] u32: the token, and the f32 bits of its log-probability. */
   readonly results: Tensor;
 }
 
-/** Chooses one token a row under masks and timestamp rules; rows with a history are left alone. */
+/** Chooses one token per row under masks and timestamp rules; skips rows with a history. */
 export function constrainedToken(rec: Recorder, args: ConstrainedTokenArgs): void {
   const { logits, settings, masks, state, lastTokens, results, rows } = args;
   const bindings = { logits, rows: settings, masks, state, last_tokens: lastTokens, results };
   rec.dispatch(CONSTRAINED_TOKEN, { overrides: { WG: lanes(rec) } }, bindings, paramsOf(args), [rows]);
 }
 
-/** The best tokens of the rows with a history, under the same masks and rules. */
+/** Chooses the N best tokens of each row with a history, under the same masks and rules. */
 export function tokenCandidates(rec: Recorder, args: TokenCandidatesArgs): void {
   const { logits, settings, masks, candidates, rows } = args;
   const variant = { overrides: { WG: lanes(rec), COUNT: candidates.shape[1]! } };

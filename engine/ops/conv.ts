@@ -23,7 +23,7 @@ import type { FloatType } from '../weights/storage.ts';
 export interface ConvWeight {
   readonly matrix: LinearWeight;
   readonly inChannels: number;
-  /** Columns of the matrix: for a transposed convolution `stride` positions of its output channels. */
+  /** Columns of the matrix: output channels, times `stride` for a transposed convolution. */
   readonly columns: number;
   readonly outChannels: number;
   readonly taps: number;
@@ -43,17 +43,17 @@ export interface ConvShape {
   readonly kernel: number;
 }
 
-/** How a convolution's weights lie in a file, in rows of `fileWidth` values, and the matrix [columns, depth] that they become. */
+/** Maps a convolution's weights in a file, rows of `fileWidth` values, to the matrix [columns, depth] that they become. */
 export interface TapOrder {
   readonly columns: number;
   readonly depth: number;
   readonly fileRows: number;
   readonly fileWidth: number;
-  /** What rows of the file are; the first is a multiple of 4. */
+  /** Layout of a range of the file's rows; the first is a multiple of 4. */
   of(rows: Range): TapLayout & { readonly outColumn: number };
 }
 
-/** A Conv1d.weight [outChannels, inChannels, kernel]: row n is taps of channels. */
+/** The order of a Conv1d.weight [outChannels, inChannels, kernel]: row n of the matrix has output channel n, tap by tap. */
 export function tapsOf({ outChannels, inChannels, kernel }: ConvShape): TapOrder {
   const fileWidth = inChannels * kernel;
   const layout = { taps: kernel, kernel, group: outChannels, kFirst: 0, kStep: 1, rowStride: fileWidth, channelStride: kernel };
@@ -67,8 +67,9 @@ export function tapsOf({ outChannels, inChannels, kernel }: ConvShape): TapOrder
 }
 
 /**
- * A ConvTranspose1d.weight [inChannels, outChannels, kernel]. Output position s * m + p - padding takes tap p of input m, tap p + s of input m - 1 and so on,
- * so row m of a convolution with ceil(kernel / s) taps and s * outChannels columns is s output positions: no scatter and no col2im.
+ * The order of a ConvTranspose1d.weight [inChannels, outChannels, kernel]. Output position s * m + p - padding takes tap p of input m, tap
+ * p + s of input m - 1 and so on, so row m of a convolution with ceil(kernel / s) taps and s * outChannels columns holds s output
+ * positions: no scatter and no col2im.
  */
 export function transposedTaps({ outChannels, inChannels, kernel, stride }: ConvShape & { readonly stride: number }): TapOrder {
   const taps = ceilDiv(kernel, stride);
@@ -94,7 +95,7 @@ export function transposedTaps({ outChannels, inChannels, kernel, stride }: Conv
   };
 }
 
-/** A convolution with a matrix in the order of `tapsOf`. */
+/** Completes a convolution's weights from a matrix in the order of `tapsOf`. */
 export function convWeight(
   device: Device,
   label: string,
@@ -105,7 +106,7 @@ export function convWeight(
   return biased(device, label, matrix, { inChannels, columns: outChannels, outChannels, taps: kernel }, bias);
 }
 
-/** A transposed convolution with a matrix in the order of `transposedTaps`. */
+/** Completes a transposed convolution's weights from a matrix in the order of `transposedTaps`. */
 export function convTransposeWeight(
   device: Device,
   label: string,
@@ -133,7 +134,7 @@ function biased(
   return bias ? { ...shape, matrix, bias: device.upload(`${label} bias`, 'f32', [bias.length], bias) } : { ...shape, matrix };
 }
 
-/** Uploads weights that are computed here, as a Conv1d.weight [outChannels, inChannels, kernel] and its bias have them, in kernel layout. */
+/** Uploads weights from the host, given as a Conv1d.weight [outChannels, inChannels, kernel] and its bias, in kernel layout. */
 export function packConv1d(
   device: Device,
   label: string,
@@ -217,20 +218,26 @@ export interface Conv1dArgs {
   readonly residualRepeat?: number;
   /** Factor on everything; default 1. */
   readonly scale?: number;
-  /** Where rows of x are copied that lie in a buffer, if the weights do not: made by `convInput`, for at least as many values as x has. */
+  /**
+   * Texture that rows of x are copied to, where x is a buffer and the weights are not: made by `convInput`, for at least as many values as
+   * x has.
+   */
   readonly texels?: Tensor;
-  /** Rows of x that count (the workspace may be longer); default all. */
+  /** Rows of x to read (the tensor may have more); default all. */
   readonly rows?: Rows;
   /** First column of `out` that is written; default 0. */
   readonly outColumn?: number;
 }
 
-/** Output positions of a convolution over `rows` inputs. */
+/** Number of output positions of a convolution over `rows` inputs. */
 export function convRows(rows: number, kernel: number, { stride = 1, padding = 0, dilation = 1 }: Partial<Conv1dArgs> = {}): number {
   return Math.floor((rows + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1;
 }
 
-/** out = (act(conv(x) + bias) + residual) * scale over NLC data; returns the output rows, of several sequences where `rows` is of several. */
+/**
+ * out = (act(conv(x) + bias) + residual) * scale, on rows of channels (NLC); returns the output rows, of each sequence where `rows` has
+ * several.
+ */
 export function conv1d(rec: Recorder, args: Conv1dArgs & { readonly rows: SpanRows }): SpanRows;
 export function conv1d(rec: Recorder, args: Conv1dArgs & { readonly rows?: number }): number;
 export function conv1d(rec: Recorder, args: Conv1dArgs): Rows {
@@ -273,19 +280,22 @@ export function convTranspose1d(rec: Recorder, args: ConvTranspose1dArgs): Rows 
   return rows;
 }
 
-/** Where the weights of convolutions lie that read rows from a texture, as lavapipe does it faster (docs/decisions/convolutions.md). */
+/** Place of the weights of convolutions that read rows from a texture, which is faster on lavapipe (docs/decisions/convolutions.md). */
 export function convPlace(caps: Caps): WordPlace {
   const canRead = hasShuffles(caps) && caps.maxTexels > 0;
   return canRead && !avoids(caps, 'conv1d_texels') && !avoids(caps, 'quads_texture') ? 'texture' : 'buffer';
 }
 
-/** Room for so many values that only `adain` and `averageLeaky` write, and only convolutions with weights in `convPlace` read. */
+/**
+ * Allocates the input of convolutions with weights in `convPlace`: room for `values` values, which only `adain` and `averageLeaky` can
+ * write.
+ */
 export function convInput(device: Device, label: string, values: number): Tensor {
   return convPlace(device.caps) === 'texture' ? device.texels(label, [values]) : device.tensor(label, 'f32', [values]);
 }
 
 interface Geometry {
-  /** Of the output; of a transposed convolution in groups of `stride`. */
+  /** Output rows; for a transposed convolution in groups of `stride`. */
   readonly shape: RowShape;
   readonly input: RowShape;
   readonly stride: number;
@@ -299,12 +309,12 @@ interface Geometry {
 }
 
 /**
- * Register tiles: on a software adapter a workgroup is one SIMD register (test/bench/SPEED.md), with 24 positions by 32 columns where they are handed round
- * (docs/decisions/convolutions.md says what more costs); on a GPU one 64-wide workgroup a tile.
+ * Register tiles. On a software adapter a workgroup is one SIMD register (test/bench/SPEED.md), with 24 positions by 32 columns where rows
+ * are exchanged by shuffles (docs/decisions/convolutions.md has the cost of more); on a GPU a tile takes a workgroup of 64.
  */
 const CPU = { wg: 8, tileN: 4, tileM: 4, rowBlocks: 3 } as const;
 const GPU = { wg: 64, tileN: 1, tileM: 8 } as const;
-/** Positions and columns of a workgroup of CONV1D_QUAD. */
+/** Positions and columns per workgroup of CONV1D_QUAD. */
 const QUAD_TILE = { positions: 16, columns: 32 } as const;
 
 type Fused = Pick<Conv1dArgs, 'x' | 'texels' | 'weight' | 'out' | 'activation' | 'residual' | 'residualRepeat' | 'scale'>;
@@ -331,7 +341,7 @@ function dispatchConv(
     HAS_RESIDUAL: residual ? 1 : 0,
     SPANS: g.shape.table ? 1 : 0,
   };
-  // Stands in for bindings that are not read: it must be a buffer, and not `out`.
+  // Bound in place of tensors that are not read: it must be a buffer other than `out`.
   const spare = x.texture ? rec.device.scratch('unread', 'f32', 4) : x;
   const bindings = { x, weight: part.weight, bias: bias ?? spare, residual: residual ?? spare, spans: g.shape.table ?? spare, out };
   const params = {
@@ -363,7 +373,7 @@ function dispatchConv(
   }
 }
 
-/** The first rows of x in a texture. */
+/** Copies the first rows of x to a texture. */
 function copied(rec: Recorder, x: Tensor, texels: Tensor | undefined, rows: number): Tensor {
   assert(texels?.texture, `conv1d: ${x.label} lies in a buffer, the weights in a texture`);
   rec.fill(x.reshape([rows, x.shape.at(-1)!]), texels);

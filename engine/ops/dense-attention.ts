@@ -29,7 +29,7 @@ export const DENSE_ATTENTION = defineKernel({
   consts: ['LANES'],
 });
 
-/** The same for keys and values that lie in a texture, in which `k` and `v` are columns of one tensor. */
+/** DENSE_ATTENTION for keys and values in a texture, where `k` and `v` are columns of one tensor. */
 export const DENSE_ATTENTION_TEXELS = defineKernel({
   file: 'attention/dense_texels.wgsl',
   fragments: (v) => ['lib/keys_texture.wgsl', ...rowFragments(v)],
@@ -38,7 +38,10 @@ export const DENSE_ATTENTION_TEXELS = defineKernel({
   consts: ['LANES'],
 });
 
-/** Of one sequence. Tiles of a few rows go to DENSE_ATTENTION everywhere, which gives a row the same bits in a tile of any size. */
+/**
+ * Attention within one sequence on SIMD-quad adapters. Tiles of a few rows take DENSE_ATTENTION everywhere, which gives a row the same bits
+ * in a tile of any size.
+ */
 export const DENSE_ATTENTION_QUAD = defineKernel({
   file: 'attention/dense_quad.wgsl',
   fragments: () => ['lib/quad.wgsl'],
@@ -46,20 +49,20 @@ export const DENSE_ATTENTION_QUAD = defineKernel({
   params: PARAMS,
   consts: ['D4'],
 });
-/** Queries a workgroup of DENSE_ATTENTION_QUAD computes. */
+/** Queries per workgroup of DENSE_ATTENTION_QUAD. */
 const QUAD_QUERIES = 16;
 
-/** Of one sequence with heads of `BROADCAST.d4` vectors, as every published Whisper has them. */
+/** Attention within one sequence, for heads of `BROADCAST.d4` vec4s, which every published Whisper has. */
 export const DENSE_ATTENTION_BROADCAST = defineKernel({
   file: 'attention/dense_broadcast.wgsl',
   bindings: { q: 'texels', k: 'texels', v: 'texels', out: 'write' },
   params: PARAMS,
   consts: ['LANES', 'D4'],
 });
-/** Queries of a workgroup: three blocks of a register's lanes. */
+/** Queries per workgroup: three SIMD registers of lanes. */
 const BROADCAST = { lanes: 8, d4: 16, queries: 24 } as const;
 
-/** Columns of a tensor that hold all heads' vectors, e.g. the keys in a merged projection [T, 3 C]. */
+/** Columns of a tensor that hold the vectors of all heads, e.g. the keys in a merged projection [T, 3 C]. */
 export interface HeadColumns {
   readonly tensor: Tensor;
   /** First column; default 0. */
@@ -69,26 +72,26 @@ export interface HeadColumns {
 export interface DenseAttentionArgs {
   /** [T, >= H D] f32. */
   readonly q: HeadColumns;
-  /** [S, >= H D] f32. A cache, keys and values beside each other, may lie in a texture where the rows come in tiles (cacheInTexels). */
+  /** [S, >= H D] f32. A cache with keys and values side by side may be a texture, where rows come in tiles (cacheInTexels). */
   readonly k: HeadColumns;
   readonly v: HeadColumns;
   /** [T, H D] f32. */
   readonly out: Tensor;
   readonly heads: number;
-  /** Channels a head; a multiple of 4. */
+  /** Channels per head, a multiple of 4. */
   readonly headDim: number;
   readonly over: OneSequence | Tiles;
-  /** Default 1 / sqrt(D). */
+  /** Factor of the scores; default 1 / sqrt(D). */
   readonly scale?: number;
 }
 
-/** Rows 0..queries of q attend to rows 0..keys of k and v. */
+/** One sequence: rows [0, queries) of q attend to rows [0, keys) of k and v. */
 export interface OneSequence {
   readonly queries: number;
   readonly keys: number;
 }
 
-/** Rows of several sequences. Rows of one tile share their keys, which are loaded once for all of them. */
+/** Several sequences, as tiles of rows. Rows of one tile share their keys, which are loaded once for all of them. */
 export interface Tiles {
   /** [tiles, 4] u32: first row and number of rows in k and v, first row and number of rows in q; 0 keys leave `out` as it is. */
   readonly tiles: Tensor;
@@ -97,7 +100,10 @@ export interface Tiles {
   readonly rows: number;
 }
 
-/** Attention of every query to all keys of its sequence (encoders, cross attention, cached self attention of one new row a sequence). */
+/**
+ * Attention of each query to all keys of its sequence, without a causal mask: for encoders, cross-attention, and cached self-attention with
+ * one new row per sequence.
+ */
 export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
   const { q, k, v, out, heads, headDim, over, scale = headDim ** -0.5 } = args;
   assert(headDim % 4 === 0, `dense_attention: ${headDim} channels a head, expected a multiple of 4`);
@@ -142,28 +148,28 @@ export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
   rec.dispatch(DENSE_ATTENTION_TEXELS, variant, { q: q.tensor, k: k.tensor, tiles, out }, given, grid);
 }
 
-/** Whether keys and values [S, 2 C] that rows in tiles attend to are best put into a texture, where every `step` rows of them begin a row of texels. */
+/** Whether keys and values [S, 2 C] that tiles attend to are best put into a texture, where every `step` rows begin a row of texels. */
 export function cacheInTexels(caps: Caps, shape: readonly [number, number], step: number): boolean {
   const [rows, columns] = shape;
   const isFit = caps.maxTexels >= (rows * columns) / 4 && ((step * columns) / 4) % TEXEL_ROW === 0;
   return isFit && isRegister(caps, 8) && !avoids(caps, 'dense_texels') && !avoids(caps, 'words_texture');
 }
 
-/** Whether DENSE_ATTENTION_BROADCAST is for heads of `d4` vectors, and what it reads of a tensor, so many vectors, fits a texture. */
+/** Whether DENSE_ATTENTION_BROADCAST can serve heads of `d4` vec4s, and a texture can hold the vec4s that it reads of a tensor. */
 function takesBroadcast(caps: Caps, d4: number, quads: number): boolean {
   return d4 === BROADCAST.d4 && isRegister(caps, BROADCAST.lanes) && caps.maxTexels >= 2 * quads && !avoids(caps, 'dense_broadcast');
 }
 
-/** Makes what attention takes beside its tensors, for `rows` of a merged projection [rows, 3 H D]. */
+/** Allocates the textures that attention uses, for `rows` of a merged projection [rows, 3 H D]. */
 export function reserveDense(device: Device, { rows, heads, headDim }: { rows: number; heads: number; headDim: number }): void {
   const columns = 3 * heads * headDim;
   if (takesBroadcast(device.caps, headDim / 4, (rows * columns) / 4)) reserveTexels(device, QUERIES, rows * columns);
 }
 
-/** Label of the texture with the queries, and with keys and values where they are columns of the same tensor. */
+/** Label of the texture for the queries, and for keys and values that are columns of the same tensor. */
 const QUERIES = 'queries in texels';
 
-/** Queries, keys and values in textures; in one where they are columns of one tensor. */
+/** Copies queries, keys and values to textures: to one, where they are columns of one tensor. */
 function inTexels(
   rec: Recorder,
   { q, k, v }: Record<'q' | 'k' | 'v', Tensor>,
@@ -182,12 +188,12 @@ interface TileShape {
   readonly subgroups: boolean;
 }
 
-/** Rows of q one tile can have. */
+/** Most rows of q per tile. */
 export function denseTileRows(caps: Caps, headDim: number): number {
   return tileShape(caps, Infinity, headDim / 4).queries;
 }
 
-/** True where a subgroup is a SIMD register of so many lanes. */
+/** Whether a subgroup is a SIMD register of this many lanes. */
 function isRegister({ family, subgroups, subgroupMinSize, subgroupMaxSize }: Caps, lanes: number): boolean {
   return family === 'cpu' && subgroups && subgroupMinSize === lanes && subgroupMaxSize === lanes;
 }
@@ -195,7 +201,7 @@ function isRegister({ family, subgroups, subgroupMinSize, subgroupMaxSize }: Cap
 function tileShape(caps: Caps, queries: number, d4: number): TileShape {
   const lanes = caps.subgroupMinSize;
   if (caps.family === 'cpu') {
-    // As many keys for one query as for several: the order of a row's sums depends on it.
+    // Keys per step are the same for one query as for several, because the order of a row's sums depends on it.
     if (!avoids(caps, 'lanes_subgroup') && (isRegister(caps, 8) || isRegister(caps, 4)))
       return { lanes, queries: queries > 1 ? lanes : 1, keys: lanes === 8 ? 4 : 1, subgroups: true };
     return { lanes: 8, queries: queries > 1 ? 8 : 1, keys: 1, subgroups: false };

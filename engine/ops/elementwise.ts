@@ -17,7 +17,7 @@ export const BINARY = defineKernel({
 
 export interface BinaryArgs {
   readonly a: Tensor;
-  /** As many values as `a`, or as one of its rows (then broadcast). */
+  /** As many values as `a`, or as one row of it, which is then broadcast. */
   readonly b: Tensor;
   /** Another tensor than a and b. */
   readonly out: Tensor;

@@ -25,11 +25,11 @@ export interface EmbeddingArgs {
   /** [S, C] f32 learned positions, added from `firstPosition` on. */
   readonly positions?: Tensor;
   readonly firstPosition?: number;
-  /** The id of the table's first row, where the table is a slice of the vocabulary: other ids then give zeros. */
+  /** Token id of the table's first row, if the table is a slice of the vocabulary: ids outside of it give zeros. */
   readonly firstId?: number;
-  /** Ids from here on stand for 0; default: there are none. */
+  /** Ids from `limit` on are read as 0; default: none are. */
   readonly limit?: number | undefined;
-  /** What every value of the table is multiplied with; default 1. */
+  /** Factor of the table's values; default 1. */
   readonly scale?: number | undefined;
   /** [T, C] f32. */
   readonly out: Tensor;

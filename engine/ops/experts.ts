@@ -1,6 +1,6 @@
 /**
- * Mixtures of experts: every row is multiplied with the weights of the few experts that a router chose for it. A pair is a row with one of its `k` experts;
- * pair t k + j is row t's with its j-th. Routes stay on the device, so that a captured plan holds for any of them.
+ * Mixtures of experts: each row is multiplied by the weights of the `k` experts that a router chose for it. A pair is a row with one of its
+ * experts; pair t k + j is row t with its j-th. Routes stay on the device, so a captured plan holds for any routes.
  */
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
@@ -57,33 +57,33 @@ export const COMBINE_ROWS = defineKernel({
 });
 
 const WG = 64;
-/** Of the one workgroup that sorts. */
+/** Invocations of the one workgroup that sorts pairs. */
 const GROUP_WG = 256;
-/** Pairs of a tile. */
+/** Pairs per tile. */
 const TILE_M = 4;
 
 /** The experts of a layer. */
 export interface ExpertShape {
   readonly count: number;
-  /** Of a row: k. */
+  /** Experts per row, k. */
   readonly perRow: number;
-  /** Those that are held here. */
+  /** Range of the experts that this rank holds. */
   readonly held: Range;
 }
 
-/** Where the rows of a step go. Tensors have room for more pairs than a step may have. */
+/** The experts that the rows of a step are routed to. Tensors are allocated for the largest step. */
 export interface Routes {
   readonly shape: ExpertShape;
   /** [T k] u32: the expert of each pair. */
   readonly chosen: Tensor;
-  /** [T k] f32: its probability among all experts. */
+  /** [T k] f32: the expert's share: its probability among all experts, or the sigmoid of its logit. */
   readonly shares: Tensor;
   /** [tiles] u32, and [tiles, TILE_M] u32: pairs sorted by expert (group_rows.wgsl). */
   readonly tileExperts: Tensor;
   readonly tilePairs: Tensor;
 }
 
-/** Room for the routes of at most `rows` rows. */
+/** Allocates routes for at most `rows` rows. */
 export function createRoutes(
   make: (label: string, dtype: 'f32' | 'u32', shape: readonly number[]) => Tensor,
   shape: ExpertShape,
@@ -100,12 +100,12 @@ export function createRoutes(
   };
 }
 
-/** Tiles that so many pairs fill at most: each expert leaves one unfilled. */
+/** Most tiles that `pairs` pairs take: each expert may leave one partly filled. */
 function tilesOf({ held }: ExpertShape, pairs: number): number {
   return Math.min(pairs, ceilDiv(pairs, TILE_M) + sizeOf(held));
 }
 
-/** With no more pairs than experts, few share one: each pair is computed alone, and nothing is sorted. */
+/** Whether pairs are sorted into tiles. With no more pairs than experts few share one, so each pair is computed by itself. */
 function hasTiles({ count }: ExpertShape, pairs: number): boolean {
   return pairs > count;
 }
@@ -115,13 +115,13 @@ export interface RouteArgs {
   readonly logits: Tensor;
   readonly routes: Routes;
   readonly rows: number;
-  /** Shares are sigmoids of the logits; default: a softmax over all. */
+  /** Shares are sigmoids of the logits; default: a softmax over all experts. */
   readonly sigmoid?: boolean | undefined;
-  /** [E]: what is added to shares that are sigmoids where experts are chosen. */
+  /** [E]: bias added to sigmoid scores for choosing experts, not to their shares. */
   readonly bias?: Tensor | undefined;
 }
 
-/** Fills `routes` for the rows of router logits: the k largest of each, of equal ones the first. */
+/** Fills `routes` from router logits: the k largest of each row; of equal ones the first. */
 export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false, bias }: RouteArgs): void {
   const { shape, chosen, shares } = routes;
   const { count: experts, perRow: k } = shape;
@@ -133,7 +133,7 @@ export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false
   if (hasTiles(shape, rows * k)) groupPairs(rec, routes, rows * k);
 }
 
-/** Sorts the chosen experts of so many pairs into tiles. */
+/** Sorts the first `pairs` pairs by expert into tiles. */
 export function groupPairs(rec: Recorder, { shape, chosen, tileExperts, tilePairs }: Routes, pairs: number): void {
   const { held } = shape;
   const params = { pairs, tiles: tilesOf(shape, pairs), first_expert: held.from, experts: sizeOf(held) };
@@ -142,24 +142,27 @@ export function groupPairs(rec: Recorder, { shape, chosen, tileExperts, tilePair
 }
 
 export interface ExpertLinearArgs {
-  /** [T, K] f32, or [T k, K]: of rows, or of pairs. */
+  /** [T, K] f32, a row for each row of the batch; or, with `ofPairs`, [T k, K], a row for each pair. */
   readonly x: Tensor;
   /** [segments, held experts, segment, K] as one matrix of rows. */
   readonly weight: LinearWeight;
-  /** f32, a number for each row of that matrix; absent = none. */
+  /** f32, one value for each row of that matrix; absent = none. */
   readonly bias?: Tensor | undefined;
-  /** Matrices of each expert, one behind the other in `out`; default 1. */
+  /** Matrices per expert, whose outputs follow each other in `out`; default 1. */
   readonly segments?: number;
   readonly routes: Routes;
   /** [T k, segments * segment] f32. */
   readonly out: Tensor;
-  /** Whether x is of pairs. */
+  /** Whether x has a row for each pair. */
   readonly ofPairs: boolean;
   /** Rows of the batch: T. */
   readonly rows: number;
 }
 
-/** out[p] = x W[expert of p]^T + bias[expert of p] for every pair whose expert is held here; other rows of `out` are left as they are. Same order of sums for all rows. */
+/**
+ * out[p] = x W[expert of p]^T + bias[expert of p] for every pair whose expert is held here; other rows of `out` are left as they are. Sums
+ * are in the same order for all rows.
+ */
 export function expertLinear(rec: Recorder, { x, weight, bias, segments = 1, routes, out, ofPairs, rows }: ExpertLinearArgs): void {
   const { shape, chosen, tileExperts, tilePairs } = routes;
   const { perRow, held } = shape;
@@ -195,13 +198,13 @@ export function expertLinear(rec: Recorder, { x, weight, bias, segments = 1, rou
 }
 
 export interface CombineArgs {
-  /** [T k, C]: what the experts made of each row. */
+  /** [T k, C]: the experts' output for each pair. */
   readonly y: Tensor;
   readonly routes: Routes;
   readonly shares?: ShareRule;
-  /** [experts]: what the share of each is multiplied with, whatever the rule; absent = nothing. */
+  /** [E]: factor of each expert's share, applied after the rule; absent = none. */
   readonly scales?: Tensor | undefined;
-  /** What an expert of all rows made, [T, C], and the logit of its share, a column of [T, ..]; absent = there is none. */
+  /** Output of the shared expert, [T, C], and the logit whose sigmoid is its share, a column of [T, ..]; absent = there is none. */
   readonly shared?: { readonly rows: Tensor; readonly gates: Tensor; readonly column: number } | undefined;
   /** [T, C], a tensor other than `out`. */
   readonly residual: Tensor | undefined;
@@ -210,17 +213,17 @@ export interface CombineArgs {
   readonly rows: number;
 }
 
-/** What the shares of a row's experts are multiplied with before its experts are added up. */
+/** How the shares of a row's experts are turned into weights. */
 export interface ShareRule {
-  /** Whether they are divided by their sum. */
+  /** Divides the shares by their sum. */
   readonly normalised?: boolean;
-  /** What is added to that sum; default 0. */
+  /** Added to that sum; default 0. */
   readonly floor?: number;
-  /** Default 1. */
+  /** Factor of the shares; default 1. */
   readonly scale?: number;
 }
 
-/** out = residual + the sum of a row's experts by their shares, of those that are held here. */
+/** out = residual + the weighted sum of a row's experts, of those that are held here, and of the shared expert. */
 export function combineRows(rec: Recorder, { y, routes, shares: rule = {}, scales, shared, residual, out, rows }: CombineArgs): void {
   const { shape, chosen, shares } = routes;
   const { normalised = false, floor = 0, scale = 1 } = rule;

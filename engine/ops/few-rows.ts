@@ -1,4 +1,4 @@
-/** Products of a few rows: the variant and workgroup that sum them, both for `linear` and for kernels that go on with the sums. */
+/** Products of a few rows: the kernel variant and workgroup that sum them, for `linear` and for kernels that are fused with a product. */
 import type { Caps } from '../gpu/caps.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
@@ -14,8 +14,9 @@ import { weightFragments, weightVariant } from './weight.ts';
 import type { StoredAs } from './weight.ts';
 
 /**
- * Register tiles on software adapters, rows x columns, measured on lavapipe (docs/decisions/products.md). One row: 1x8 or 1x12 an invocation. Two rows: 2x4. More rows,
- * handed round the subgroup: 8x4 (38 GFLOP/s), or 16x4 with float weights (10 to 17 % more; with blocks registers spill). Without subgroups: 4x4 (14 GFLOP/s).
+ * Register tiles on software adapters, rows x columns, measured on lavapipe (docs/decisions/products.md). One row: 1x8 or 1x12 per
+ * invocation. Two rows: 2x4. More rows, exchanged by subgroup shuffles: 8x4 (38 GFLOP/s), or 16x4 with float weights (10 to 17 % faster;
+ * with quantised weights registers spill). Without subgroups: 4x4 (14 GFLOP/s).
  */
 export const CPU_TILE = { wg: 8, tileN: 4, tileM: 4 } as const;
 /** The tile on GPUs of the kernels that every adapter has. */
@@ -26,7 +27,10 @@ export function tileOn({ family }: Caps): { readonly wg: number; readonly tileN:
   return family === 'cpu' ? CPU_TILE : GPU_TILE;
 }
 
-/** The most rows of LINEAR_ROWS. With 4 it takes two thirds of the time of LINEAR_BROADCAST, but each type has one more kernel to compile before the first answer. */
+/**
+ * The most rows of LINEAR_ROWS. With 4 it takes two thirds of the time of LINEAR_BROADCAST, but each type has one more kernel to compile
+ * before the first answer.
+ */
 const FEW_ROWS = 2;
 
 /** How a workgroup sums a tile of a few rows: like LINEAR_ROWS where a subgroup is a SIMD register, like LINEAR_SPLIT on a GPU. */
@@ -50,8 +54,8 @@ interface ProductSize {
 }
 
 /**
- * The tile of a kernel that goes on with the sums; `shape` overrides the one that a GPU takes by default. Undefined where the adapter has no such kernel for this many
- * rows: always on SwiftShader.
+ * The tile of a kernel that is fused with a product; `shape` overrides the one that a GPU takes by default. Undefined where the adapter has
+ * no such kernel for this many rows: always on SwiftShader.
  */
 export function fewRows(caps: Caps, stored: StoredAs, size: ProductSize, shape?: SplitShape): FewRows | undefined {
   const { rows, k4 } = size;
@@ -67,8 +71,8 @@ export function fewRows(caps: Caps, stored: StoredAs, size: ProductSize, shape?:
 }
 
 /**
- * The most bytes that the workgroups of a GPU should read again, where each norms all rows for itself. By count an H100's cache takes 3 us for as many, and another
- * dispatch takes 2.
+ * The most bytes that the workgroups of a GPU should read again, where each norms all rows for itself. By count an H100's cache takes 3 us
+ * for as many, and another dispatch takes 2.
  */
 export const REREAD_BYTES = 2 ** 24;
 
@@ -77,25 +81,28 @@ export function rereadBytes(columns: number, { rows, k4, count }: ProductSize): 
   return ceilDiv(count, columns) * (rows + 1) * 16 * k4;
 }
 
-/** The fragments with which a FewRows sums. */
+/** WGSL fragments by which a FewRows variant sums. */
 export function fewRowsFragments(v: Variant): readonly string[] {
   if (isSplit(v)) return [...weightFragments(v), 'lib/chunks.wgsl', 'lib/sums_split.wgsl'];
   return [...weightFragments(v, 4), ...(v.consts?.['FOLD'] ? ['lib/fold.wgsl', 'lib/sums_folded.wgsl'] : ['lib/sums_rows.wgsl'])];
 }
 
-/** How LINEAR_TEXELS adds what it has of a block. */
+/** WGSL fragment by which LINEAR_TEXELS adds up a block. */
 export function foldFragment({ consts }: Variant): string {
   return consts?.['FOLD'] ? 'lib/fold.wgsl' : 'lib/fold_none.wgsl';
 }
 
-/** `{ FOLD: 1 }` where products with a weight scale the sum of a block and not each value (fold.wgsl). Either all products with it do, or none: a row's bits must not depend on the number of rows. */
+/**
+ * `{ FOLD: 1 }` where products with a weight scale the sum of a block and not each value (fold.wgsl). Either all products with it do, or
+ * none: a row's bits must not depend on the number of rows.
+ */
 export function foldConst(caps: Caps, { dtype }: StoredAs, k4: number): Readonly<Record<string, number>> {
   if (!isBlockType(dtype) || !takesTexels(caps, k4) || avoids(caps, 'linear_rows')) return {};
   const { low, high, group, table }: BlockFormat = BLOCK_FORMATS[dtype];
   return low === 4 && high === 0 && group === BLOCK && !table ? { FOLD: 1 } : {};
 }
 
-/** Whether a variant is of a FewRows that sums like LINEAR_SPLIT. */
+/** Whether a FewRows variant sums like LINEAR_SPLIT. */
 export function isSplit({ consts }: Variant): boolean {
   return consts?.['SLICES'] !== undefined;
 }
@@ -119,7 +126,10 @@ export function simdRows(caps: Caps, stored: StoredAs, m: number, k4: number, ti
   return { variant, rows: m, columns: lanes * tileN, wg: lanes, sharedBytes: 0 };
 }
 
-/** Quads of float weights that an invocation loads at once from a column. They must divide a chunk; with few sums there are registers for more. */
+/**
+ * Quads of float weights that an invocation loads at once from a column. They must divide a chunk; with few sums there are registers for
+ * more.
+ */
 function floatQuads(k4: number, outputs: number): 1 | 4 | 8 {
   return k4 % 8 === 0 && outputs <= 2 ? 8 : k4 % 4 === 0 ? 4 : 1;
 }

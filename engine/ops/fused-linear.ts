@@ -101,10 +101,13 @@ export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, 
   gateMul(rec, { gateUp, out, activation, rows });
 }
 
-/** With an activation the product is of gates and ups. */
+/** With an activation, the weight is gates and ups. */
 type FusedLinearArgs = Omit<NormedLinearArgs, 'promptFrom'> & Pick<ManyRowsArgs, 'activation'>;
 
-/** Records a dispatch for each part of the weight; false, and nothing recorded, where the adapter has no kernel for this product or is faster without. */
+/**
+ * Records a dispatch for each part of the weight; false, and nothing recorded, where the adapter has no kernel for this product or is
+ * faster without.
+ */
 function fusedLinear(rec: Recorder, { input, weight, bias, activation, out, rows, shape }: FusedLinearArgs): boolean {
   if (takesMany(rec.caps, { ...input, weight, rows })) {
     linearNormed(rec, { ...input, weight, bias, activation, out, rows });
@@ -115,7 +118,10 @@ function fusedLinear(rec: Recorder, { input, weight, bias, activation, out, rows
   return fused !== undefined;
 }
 
-/** Rows up to which a product is fused whatever its workgroups read again. With more, `linear` has faster shapes for a large matrix: more columns share a load of x. */
+/**
+ * Rows up to which a product is fused whatever its workgroups read again. With more, `linear` has faster shapes for a large matrix: more
+ * columns share a load of x.
+ */
 const FUSED_ROWS = 4;
 
 /** A part of a weight, and the tile that fuses its product. */
@@ -124,16 +130,16 @@ interface FusedPart {
   readonly few: FewRows;
 }
 
-/** What a kernel asks of a GPU's workgroups, where the defaults do not suit it. */
+/** A kernel's requirements of a GPU's workgroups, where the defaults do not suit it. */
 interface FusedOptions {
   readonly shape?: SplitShape | undefined;
-  /** Columns that a workgroup keeps in its memory; default: those of the shape. */
+  /** Columns of results that a workgroup keeps in its memory; default: those of the shape. */
   readonly held?: number | undefined;
 }
 
 /**
- * The parts of a weight, each with its tile. Undefined where the adapter has no tile for one of them, or where a dispatch for the norm costs less than every
- * workgroup norming the rows for itself.
+ * The parts of a weight, each with its tile. Undefined where the adapter has no tile for one of them, or where a dispatch for the norm
+ * costs less than every workgroup norming the rows for itself.
  */
 export function fusedParts(
   caps: Caps,
@@ -204,20 +210,26 @@ function dispatch(
 }
 
 /**
- * Columns of a tile on a software adapter. From a texture, a tile of twice as many reads its gates as one stream of words and its ups as another, if that leaves
- * enough workgroups.
+ * Columns of a tile on a software adapter. From a texture, a tile of twice as many reads its gates as one stream of words and its ups as
+ * another, if that leaves enough workgroups.
  */
 function tileColumns({ place, count }: LinearPart, gated: boolean): number {
   const twice = 2 * TILE_COLUMNS;
   return gated && place === 'texture' && count >= FEW_WORKGROUPS * twice ? twice : TILE_COLUMNS;
 }
 
-/** Whether invocations can hold their normed rows for several tiles, and gain by it. Float weights gain nothing: they are more to load than the rows. */
+/**
+ * Whether invocations can hold their normed rows for several tiles, and gain by it. Float weights gain nothing: they are more to load than
+ * the rows.
+ */
 export function canHold({ dtype }: LinearPart, { wg }: FewRows, columns: number): boolean {
   return isBlockType(dtype) && columns / 4 <= HELD * wg;
 }
 
-/** The variant of a kernel that norms its rows before it multiplies. It sums squares in the order of rmsNorm's workgroup, which may be smaller than its own. */
+/**
+ * The variant of a kernel that norms its rows before it multiplies. It sums squares in the order of rmsNorm's workgroup, which may be
+ * smaller than its own.
+ */
 export function normVariant(caps: Caps, few: FewRows, columns: number): FewRows['variant'] {
   const { wg, variant } = reduceVariant(caps, columns);
   const reduced = variant.subgroups ? reduceWithin(caps, few.wg) : {};

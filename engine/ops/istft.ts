@@ -42,21 +42,21 @@ export const OVERLAP_ADD = defineKernel({
   overrides: { WG: 'u32', SPANS: 'bool' },
 });
 
-/** A short Fourier transform as two constant matrices with the periodic Hann window folded in; meant for n_fft of tens. */
+/** A short Fourier transform as two constant matrices with the periodic Hann window folded in; meant for n_fft of some tens. */
 export interface ShortFourier {
   readonly nFft: number;
   readonly hop: number;
-  /** n_fft / 2 + 1. */
+  /** Number of frequency bins, n_fft / 2 + 1. */
   readonly bins: number;
   /** [2 bins, n_fft]: real parts, then imaginary parts. */
   readonly forward: LinearWeight;
-  /** [n_fft, 2 bins]. */
+  /** [n_fft, 2 bins]: the inverse transform. */
   readonly inverse: LinearWeight;
-  /** [n_fft]. */
+  /** [n_fft] f32: the squared window. */
   readonly squaredWindow: Tensor;
 }
 
-/** Makes the matrices; n_fft a multiple of 4. */
+/** Computes and uploads the matrices; n_fft must be a multiple of 4. */
 export function createShortFourier(device: Device, nFft: number, hop: number): ShortFourier {
   assert(nFft % 4 === 0 && hop > 0 && hop <= nFft, `short Fourier transform: n_fft ${nFft} (a multiple of 4), hop ${hop}`);
   const bins = nFft / 2 + 1;
@@ -91,7 +91,7 @@ export function createShortFourier(device: Device, nFft: number, hop: number): S
   };
 }
 
-/** Intermediate results of both directions. */
+/** Scratch tensors of both directions. */
 export interface FourierScratch {
   /** [frames, nFft] f32. */
   readonly frames: Tensor;
@@ -100,16 +100,16 @@ export interface FourierScratch {
 }
 
 export interface StftArgs {
-  /** Samples; of several sequences, one begins at sample `hop` times its first frame. */
+  /** f32 samples; with several sequences, each begins at sample `hop` times its first frame. */
   readonly signal: Tensor;
-  /** Of frames: the samples are `hop` times one less, a whole number of hops. */
+  /** Rows of frames: n frames cover (n - 1) * hop samples. */
   readonly frames: Rows;
   /** [frames, >= 2 bins] f32. */
   readonly out: Tensor;
   readonly scratch: FourierScratch;
 }
 
-/** Magnitudes and angles of the centred, mirrored STFT of `signal` (torch.stft with center=True). */
+/** Computes magnitudes and angles of the centred, mirrored STFT of `signal` (torch.stft with center=True). */
 export function stftPolar(rec: Recorder, fourier: ShortFourier, { signal, frames, out, scratch }: StftArgs): void {
   const { nFft, hop, bins } = fourier;
   const stride = out.shape.at(-1) ?? 0;
@@ -128,7 +128,7 @@ function spanVariant({ table }: RowShape): { readonly overrides: { readonly WG: 
   return { overrides: { WG, SPANS: table ? 1 : 0 } };
 }
 
-/** Magnitudes and angles in (-pi, pi] of complex numbers: x and out [frames, stride] with two halves of `bins` columns. */
+/** Computes magnitudes and angles in (-pi, pi] of complex numbers: x and out [frames, stride], each with two halves of `bins` columns. */
 export function polar(
   rec: Recorder,
   { x, out, frames, bins }: { readonly x: Tensor; readonly out: Tensor; readonly frames: number; readonly bins: number },
@@ -137,22 +137,22 @@ export function polar(
   rec.dispatch(POLAR, ...binsOf({ x, out, frames, bins, stride }));
 }
 
-/** An invocation a bin, 8 bins beside each other: the grid has the numbers of bins and frames, so that nothing is divided. */
+/** Grid with one invocation per bin, 8 adjacent bins per workgroup row: bins and frames are grid dimensions, so that no kernel divides. */
 function binsOf({ x, out, frames, bins, stride }: { readonly x: Tensor; readonly out: Tensor; readonly frames: number; readonly bins: number; readonly stride: number }) {
   const WG_ROWS = WG / 8;
   return [{ overrides: { WG_ROWS } }, { x, out }, { frames, bins, stride }, [ceilDiv(bins, 8), ceilDiv(frames, WG_ROWS)]] as const;
 } // prettier-ignore
 
 export interface IstftArgs {
-  /** [frames, >= 2 bins] f32: log magnitudes, then what the sine of gives the phase. */
+  /** [frames, >= 2 bins] f32: log magnitudes, then values whose sine is the phase. */
   readonly x: Tensor;
   readonly frames: Rows;
-  /** [(frames - 1) hop]; of several sequences, one begins at sample `hop` times its first frame. */
+  /** [(frames - 1) hop] f32; with several sequences, each begins at sample `hop` times its first frame. */
   readonly out: Tensor;
   readonly scratch: FourierScratch;
 }
 
-/** Audio from iSTFTNet's last convolution: torch.istft with center=True. */
+/** Computes audio from iSTFTNet's last convolution: torch.istft with center=True. */
 export function istftHead(rec: Recorder, fourier: ShortFourier, { x, frames, out, scratch }: IstftArgs): void {
   const { nFft, hop, bins } = fourier;
   const shape = rowShape(frames);

@@ -1,7 +1,7 @@
 /**
- * What each kernel reads, writes and computes, from what it is dispatched with: the one place that says so, for the expected time of a step on a card of known
- * speed, for `parley bench`, and for what may be in one dispatch. A row for each kernel: the bytes of bindings that are not read or written whole, and its
- * multiplications and additions. What several workgroups read of a tensor counts once, as caches have it.
+ * Counts what a dispatch of each kernel reads, writes and computes: for the expected time of a step on a card of known speed, for `parley
+ * bench`, and for limits on one dispatch. The table has a row per kernel: the bytes of bindings that are not read or written whole, and its
+ * multiplications and additions. What several workgroups read of a tensor counts once, as with a cache.
  */
 import { assert } from '../errors.ts';
 import type { Access, Kernel, Variant } from '../gpu/kernel.ts';
@@ -10,13 +10,13 @@ import type { Tensor } from '../gpu/tensor.ts';
 
 /** The work of one dispatch. Each value that is written counts as one more operation. */
 export interface KernelWork extends StepWork {
-  /** Bytes of each binding that is read, of tensors that are bound twice once. */
+  /** Bytes read, by binding; a tensor that is bound twice counts once. */
   readonly reads: ReadonlyMap<string, number>;
-  /** Of each that is written. */
+  /** Bytes written, by binding. */
   readonly writes: ReadonlyMap<string, number>;
 }
 
-/** A dispatch, as the rows of the table read it: its params, variant, bindings and grid. */
+/** A dispatch, as rows of the table see it: params, variant, bindings and grid. */
 interface Dispatch {
   /** Params. */
   readonly p: Readonly<Record<string, number>>;
@@ -31,7 +31,7 @@ interface Dispatch {
 }
 
 interface Counted {
-  /** By binding; all others are read or written whole. */
+  /** Bytes by binding; all others are read or written whole. */
   readonly bytes?: Readonly<Record<string, number>>;
   readonly operations?: number;
   readonly positions?: { readonly read: number; readonly operations: number };
@@ -39,23 +39,23 @@ interface Counted {
 
 type Row = (dispatch: Dispatch) => Counted;
 
-/** Bytes of rows of f32. */
+/** Bytes of f32 values, for the product of `sizes`. */
 const f32 = (...sizes: readonly number[]): number => 4 * sizes.reduce((a, b) => a * b, 1);
 
 /** Bytes of the first rows of a tensor. */
 const rowsOf = (tensor: Tensor, rows: number): number => Math.min(tensor.byteLength, (tensor.byteLength / tensor.shape[0]!) * rows);
 
-/** Rows of all sequences: as many as the longest has of each, to a workgroup, where only the device knows how many there are. */
+/** Rows of all sequences. Where only the device knows their lengths, each counts as the longest. */
 const spanRows = ({ p, v, x, z }: Dispatch, perGroup: number, name = 'rows'): number => (v['SPANS'] === 1 ? x * perGroup * z : p[name]!);
 
-/** Everything once, and an operation for each value: what is no product. */
+/** The row of kernels without products: every binding once, and an operation for each value. */
 const WHOLE: Row = () => ({});
 
-/** Bytes of what a variant may have; where it has not, another tensor stands for it, which is not read. */
+/** Bytes of optional bindings; 0 where the variant does not read them and another tensor is bound instead. */
 const optional = (v: Dispatch['v'], flag: string, bytes: Readonly<Record<string, number>>): Readonly<Record<string, number>> =>
   v[flag] === 1 ? bytes : v[flag] === 0 ? Object.fromEntries(Object.keys(bytes).map((name) => [name, 0])) : {};
 
-/** Rows of x by a matrix of `n` columns, of which half is stored where gates go into ups. */
+/** A product of m rows of x by a matrix of `n` columns; with gates and ups half as many are stored. */
 const product: Row = ({ p, v, b }) => {
   const [m, n, k] = [p['m']!, p['n']!, 4 * p['k4']!];
   const out = v['GATED'] === 1 || p['gated'] === 1 ? n / 2 : n;
@@ -65,14 +65,14 @@ const product: Row = ({ p, v, b }) => {
   };
 }; // prettier-ignore
 
-/** A product of rows `first_row` to m - 1 by subgroup matrices; x comes as halves. */
+/** A product of rows `first_row` to m - 1 by subgroup matrices; x is read as f16. */
 const matrixProduct: Row = (d) => {
   const rows = d.p['m']! - d.p['first_row']!;
   const counted = product({ ...d, p: { ...d.p, m: rows } });
   return { ...counted, bytes: { ...counted.bytes, halves: 8 * rows * d.p['row_quads']!, scales: f32(rows) } };
 };
 
-/** Rows that a workgroup of a convolution makes. */
+/** Rows per workgroup of a convolution. */
 const CONV_ROWS: Readonly<Record<string, (v: Dispatch['v']) => number>> = {
   conv1d_broadcast: ({ LANES = 8, ROW_BLOCKS = 1 }) => LANES * ROW_BLOCKS,
   conv1d_texels: ({ LANES = 8, ROW_BLOCKS = 1 }) => LANES * ROW_BLOCKS,
@@ -109,7 +109,10 @@ const denseAttention: Row = ({ p, b, y, z }) => {
   return { bytes: { q: f32(queries, heads, d), k: kv, v: kv, out: f32(queries, heads, d) }, operations: 4 * heads * queries * keys * d };
 };
 
-/** Tiles in x, of which each walks the pages of its sequence. A prompt's rows see half of what the last one sees, its tiles all of it. */
+/**
+ * Paged attention: tiles in x, each of which reads the pages of its sequence. Rows of a prompt attend to half as many positions as its last
+ * row on average; its tiles read all of them.
+ */
 const pagedAttention: Row = ({ p, v, b, x, z }) => {
   const [heads, kvHeads, d] = [p['heads']!, p['kv_heads']!, 4 * v['D4']!];
   const rows = x * (v['QUERIES']! / v['GROUP']!);
@@ -185,7 +188,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     return { operations: 2 * values * d.p['taps']! };
   },
   causal_conv: ({ v, b }) => ({ operations: 2 * (b['out']!.byteLength / 4) * v['TAPS']! }),
-  // Of a state [Dk, Dv]: forgotten, asked, changed, and asked again.
+  // Per state [Dk, Dv]: decayed, read, updated, and read again.
   gated_delta_rule: ({ p, v, b, y, z }) => {
     const state = y * 4 * v['D4']! * 4 * p['values4']!;
     const rows = b['qkv']!.shape[0]!;
@@ -241,7 +244,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     const size = f32(spanRows(d, d.p['chunk']!), 4 * d.p['c4']!);
     return { bytes: { x: size, partial: f32(d.x * d.z, 8 * d.p['c4']!) }, operations: size / 2 };
   },
-  // Of several sequences only the device knows how many numbers instance_stats left: next to none beside its x.
+  // With several sequences only the device knows how many values instance_stats left; they are next to none beside x.
   instance_affine: ({ v, p }) => ({ bytes: { partial: v['SPANS'] === 1 ? 0 : f32(Math.ceil(p['rows']! / p['chunk']!), 8 * p['c4']!) } }),
   alignment_matrix: WHOLE, alignment_stats: WHOLE, combine_rows: WHOLE, group_rows: WHOLE, route_rows: WHOLE,
   frame: WHOLE, overlap_add: WHOLE, polar: WHOLE, spectrum: WHOLE, count_tokens: WHOLE, pack_blocks: WHOLE, pack_floats: WHOLE, pack_taps: WHOLE, quantize_floats: WHOLE,
@@ -277,7 +280,7 @@ export function workOf(
     const size = Math.min(bytes[name] ?? byteLength, byteLength);
     if (isWritten(access, name)) writes.set(name, size);
     if (access === 'write' || (access === 'update' && name.endsWith('_pages'))) continue;
-    // A tensor stands for those that a variant does not read, too.
+    // Another tensor may be bound in place of one that a variant does not read.
     const first = seen.get(key);
     if (first === undefined) reads.set(name, size);
     seen.set(key, first ?? name);

@@ -1,11 +1,11 @@
-/** How int8 pages store the keys of a layer, from examples of them: see KVLayer.plan. */
+/** Plans how int8 pages store a layer's keys, from examples of them: see KVLayer.plan. */
 import { APART_CHANNELS } from './kv.ts';
 
-/** Units a count of five bits reaches, both ways. */
+/** Largest magnitude of a signed count of five bits. */
 const MOST_UNITS = 15;
-/** The centre is that of the keys at this many first positions: where most contexts lie, and slow channels have hardly turned. */
+/** The centre is taken over this many first positions, where most sequences lie, and slow channels have hardly turned. */
 const POSITIONS = 4096;
-/** Angles at which a pair is looked at. */
+/** Angles at which a rotary pair is examined. */
 const ANGLES = 64;
 
 export interface KeyExamples {
@@ -15,22 +15,23 @@ export interface KeyExamples {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
-  /** Of the rotation: [D/2]. */
+  /** Rotary frequencies, [D/2]. */
   readonly frequencies: ArrayLike<number>;
 }
 
-/** Two channels that turn together. */
+/** A rotary pair of channels. */
 interface Pair {
   readonly pair: number;
   readonly examples: readonly (readonly [number, number])[];
   readonly centre: readonly [number, number];
-  /** Mean square of what is left without the centre. */
+  /** Mean square of the pair's values without the centre. */
   readonly power: number;
 }
 
 /**
- * [K, 4 + D] for KVLayer.plan. A head's centre is the mean of its keys over all examples and positions: of a bias, the channels that turn slowly. What is
- * then largest, the two pairs with the most power, is kept apart in units that reach the largest example at any angle.
+ * Computes KVLayer.plan, [K, 4 + D]. A head's centre is the mean of its keys over all examples and positions, which is not 0 where a bias
+ * meets channels that turn slowly. Of what is left, the two pairs with the most power are kept apart, in units that reach the largest
+ * example at any angle.
  */
 export function planKeys(given: KeyExamples): Float32Array {
   const { kvHeads, headDim, frequencies } = given;
@@ -61,7 +62,7 @@ function lookAt({ qkv, rows, heads, kvHeads, headDim, frequencies }: KeyExamples
   const [x, y] = [mean(([first]) => first), mean(([, second]) => second)];
   // The mean of exp(i angle) over the positions is a geometric series.
   const middle = (frequencies[pair]! * (POSITIONS - 1)) / 2;
-  // Channels that nothing turns stay where they are.
+  // Channels that are not rotated stay where they are.
   const frequency = frequencies[pair]!;
   const length = frequency === 0 ? 1 : Math.sin((frequency * POSITIONS) / 2) / (POSITIONS * Math.sin(frequency / 2));
   const [cos, sin] = [length * Math.cos(middle), length * Math.sin(middle)];
@@ -69,7 +70,7 @@ function lookAt({ qkv, rows, heads, kvHeads, headDim, frequencies }: KeyExamples
   return { pair, examples, centre, power: mean(([first, second]) => first ** 2 + second ** 2) - centre[0] ** 2 - centre[1] ** 2 };
 }
 
-/** The largest magnitude of an example, turned, without the centre. */
+/** The largest magnitude of a rotated example, without the centre. */
 function reach({ examples, centre }: Pair, frequency: number): number {
   const turn = Math.min(frequency * POSITIONS, 2 * Math.PI);
   let most = 0;

@@ -14,43 +14,45 @@ const WG = 64;
 
 const SCALE_BYTES = 4;
 
-/** Slot of a padding row: nothing is stored. */
+/** Slot of a padding row, whose key and value are not stored. */
 export const NO_SLOT = 0xffffffff;
 
 /**
- * Storage of keys and values: as they are, or as signed bytes with a scale for each position of a head. Queries and keys of int8 pages are rotated
- * alike, and a key loses a centre and keeps four channels apart (kv/rope_kv_store_int8.wgsl), so that a large channel does not round the others away.
+ * Element type of the KV cache: floats, or int8 with an f32 scale for each position of a head. Before int8 keys are quantised, a centre is
+ * subtracted, four channels are kept apart and the rest are mixed by a rotation that queries go through too (kv/rope_kv_store_int8.wgsl),
+ * so that a few large channels do not round the others away.
  */
 export type KVType = 'f32' | 'f16' | 'int8';
 
-/** Channels of a key that int8 pages keep apart: two pairs. A query carries as many more behind its own. */
+/** Channels of a key that int8 pages keep apart: two pairs. A query carries as many more behind its own D channels. */
 export const APART_CHANNELS = 4;
 
-/** Pages there are now, and at most. */
+/** Number of pages allocated now, and the most that there may be. */
 export interface PageRoom {
   pages: number;
   readonly limit: number;
 }
 
 /**
- * The pages of every layer. They may be fewer than there may come to be (growKVCache). Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; in textures,
- * as u32, eight channels beside each other (lib/store_pages_texels.wgsl); int8: as u32, and pageSize words with scales behind each head.
+ * The KV cache: pages of every layer, allocated on demand up to `limit` (growKVCache). Keys are [P, K, D/4, pageSize, 4] and values [P, K,
+ * pageSize, D/4, 4]. In storage textures eight adjacent channels share a texel (lib/store_pages_texels.wgsl). int8 pages are u32 words,
+ * with pageSize words of scales behind each head.
  */
 export interface KVCache extends PageRoom {
   readonly dtype: KVType;
-  /** Of the layers that see a window only, whose pages have numbers of their own; absent = there are none. */
+  /** Pages of the sliding-window layers, which are numbered separately; absent in models without such layers. */
   readonly windows?: PageRoom | undefined;
   readonly pageSize: number;
   readonly layers: readonly KVLayer[];
-  /** What recurrent layers keep of sequences, of a model that has any. */
+  /** Recurrent states; absent in models without recurrent layers. */
   readonly states?: StateCache;
 }
 
-/** K heads of D channels. */
+/** Key/value heads of a layer: K heads of D channels. */
 export interface KVHeads {
   readonly kvHeads: number;
   readonly headDim: number;
-  /** Positions that a row sees, the last of which is its own: pages behind them are let go. Absent = all, and all pages stay. */
+  /** Sliding window: positions that a row attends to, its own included; pages before it are released. Absent = full attention. */
   readonly window?: number | undefined;
 }
 
@@ -58,8 +60,8 @@ export interface KVLayer extends KVHeads {
   k: Tensor;
   v: Tensor;
   /**
-   * Of int8 pages: [K, APART_CHANNELS + D] f32, how each head stores its keys: (pair, unit, pair, unit) of what is kept apart, and the centre that keys lose
-   * first (planKeys). All zeros, as at first: keys are stored as they are.
+   * For int8 pages, [K, APART_CHANNELS + D] f32: how each head stores its keys, as (pair, unit, pair, unit) of the channels kept apart and
+   * then the centre that is subtracted from keys (planKeys). All zeros, as at first: keys are stored without either.
    */
   readonly plan?: Tensor;
 }
@@ -70,24 +72,24 @@ export interface KVShape {
   readonly dtype: KVType;
 }
 
-/** The heads of layers whose pages stay, and of those that see a window only. */
+/** Splits the layers into those with full attention and those with a sliding window. */
 export function byWindow({ layers, ...rest }: KVShape): { readonly whole: KVShape; readonly windowed: KVShape } {
   const of = (has: boolean): KVShape => ({ ...rest, layers: layers.filter(({ window }) => (window !== undefined) === has) });
   return { whole: of(false), windowed: of(true) };
 }
 
-/** Layers for sequences of at most `context` positions: a window of as many is none. */
+/** The same layers for sequences of at most `context` positions: a window that is no shorter is dropped. */
 export function withinContext(layers: readonly KVHeads[], context: number): readonly KVHeads[] {
   return layers.map((layer) => (layer.window === undefined || layer.window < context ? layer : { ...layer, window: undefined }));
 }
 
-/** The largest window of layers that see a window only; undefined where there are none. */
+/** The largest sliding window of any layer; undefined where there is none. */
 export function largestWindow({ layers }: Pick<KVShape, 'layers'>): number | undefined {
   const windows = layers.flatMap(({ window }) => window ?? []);
   return windows.length > 0 ? Math.max(...windows) : undefined;
 }
 
-/** Bytes of one page: of all layers' keys and values, and in the largest of their buffers. */
+/** Bytes of one page: `all` over the keys and values of all layers, `largest` in the largest single buffer. */
 export function pageBytes(shape: KVShape): { readonly all: number; readonly largest: number } {
   const { layers, pageSize, dtype } = shape;
   const channel = dtype === 'f16' ? 2 : 4;
@@ -95,18 +97,24 @@ export function pageBytes(shape: KVShape): { readonly all: number; readonly larg
   return { all: 2 * bytes.reduce((sum, one) => sum + one, 0), largest: Math.max(0, ...bytes) };
 }
 
-/** Where memory is shared with everything else, pages are taken when they are used. At first there are this many bytes of them, and at least so many tokens. */
+/**
+ * What a software adapter allocates first, since its memory is the host's: about this many bytes of pages, and at least this many tokens.
+ */
 const FIRST_BYTES = 2 * 2 ** 20;
 const FIRST_TOKENS = 256;
 
-/** Pages of `limit` that are allocated at first: all on a GPU, which has its memory for that; few on a software adapter, where they are grown when used. */
+/** Pages allocated at first: all `limit` pages on a GPU; on a software adapter few, which grow with use (growKVCache). */
 export function firstPages({ software }: Pick<Caps, 'software'>, shape: KVShape, limit: number): number {
   if (!software) return limit;
   const few = Math.floor(FIRST_BYTES / Math.max(1, pageBytes(shape).all));
   return Math.min(limit, Math.max(few, ceilDiv(FIRST_TOKENS, shape.pageSize)));
 }
 
-/** Allocates `pages` of at most `limit` pages; one buffer a layer and side, so that a layer's share stays below the adapter's binding limit. Layers that see a window only get as many where `windows` does not say otherwise. */
+/**
+ * Allocates a KV cache of `pages` pages that may grow to `limit`; `windows` says the same of the sliding-window layers, by default with the
+ * same numbers. Keys and values of each layer are buffers of their own, so that each stays below the adapter's binding limit; throws
+ * EngineError('out_of_memory') where one cannot.
+ */
 export function createKVCache(
   device: Device,
   shape: KVShape,
@@ -154,14 +162,15 @@ function pagesOf(
   return { k: make(`k pages ${layer}`), v: make(`v pages ${layer}`) };
 }
 
-/** Whether a step's first pages, and those of layers that see a window only, are all there. */
+/** Whether the first `needed` pages, and the first `neededWindows` pages of sliding-window layers, are allocated. */
 export function hasPages({ pages, windows }: KVCache, needed: number, neededWindows: number): boolean {
   return needed <= pages && neededWindows <= (windows?.pages ?? neededWindows);
 }
 
 /**
- * Makes room for the first `needed` pages, and `neededWindows` of layers that see a window only: at least twice as many as there are, up to the limit. What was stored is copied behind all work
- * submitted before. Returns whether the pages lie in new tensors, which plans captured over the old ones do not know.
+ * Grows the KV cache to hold the first `needed` pages, and `neededWindows` pages of sliding-window layers: at least doubling what is there,
+ * up to the limit. The contents are copied after all work submitted so far. Returns whether pages moved to new tensors: plans captured over
+ * the old ones are then stale.
  */
 export function growKVCache(device: Device, kv: KVCache, needed: number, neededWindows = 0): boolean {
   const grown = growRoom(device, kv, kv, needed, false);
@@ -187,17 +196,17 @@ function growRoom(device: Device, kv: KVCache, room: PageRoom, needed: number, w
   return true;
 }
 
-/** The fragment that reads and writes a page's elements (of int8 pages: that reads them). */
+/** WGSL fragment that reads and writes the elements of pages (int8 pages: that reads them). */
 export function kvFragment(variant: Variant): string {
   return `lib/kv_${variant.storage ?? 'f32'}.wgsl`;
 }
 
-/** What of a variant is decided by where pages lie. */
+/** The part of a kernel variant that depends on whether pages are textures. */
 export function pagesVariant({ k }: Pick<KVLayer, 'k'>): Pick<Variant, 'textures'> {
   return k.texture ? { textures: ['k_pages', 'v_pages'] } : {};
 }
 
-/** The fragment that stores into pages. */
+/** WGSL fragment that stores into pages. */
 export function storeFragment({ textures }: Variant): string {
   return textures ? 'lib/store_pages_texels.wgsl' : 'lib/store_pages.wgsl';
 }
@@ -231,7 +240,7 @@ export const ROPE_KV_STORE_INT8 = defineKernel({
 export interface RopeKVStoreArgs {
   /** [T, (H + 2 K) D]: the merged projection; [T, H D] with `queriesOnly`. */
   readonly qkv: Tensor;
-  /** The pages are another layer's, whose keys and values they hold already. */
+  /** Rotates queries only: the layer reads the keys and values of another layer's pages. */
   readonly queriesOnly?: boolean | undefined;
   /** From ropeTable. */
   readonly cosSin: Tensor;
@@ -239,7 +248,9 @@ export interface RopeKVStoreArgs {
   readonly positions: Tensor;
   /** [T] u32: page * pageSize + offset, NO_SLOT for padding. */
   readonly slots: Tensor;
-  /** [T, H D], over int8 pages [T, H (D + APART_CHANNELS)]: rotated queries, as attention over these pages reads them. */
+  /**
+   * [T, H D], or [T, H (D + APART_CHANNELS)] over int8 pages: rotated queries, in the form in which attention over these pages reads them.
+   */
   readonly q: Tensor;
   readonly kv: KVCache;
   readonly layer: number;
@@ -247,7 +258,7 @@ export interface RopeKVStoreArgs {
   readonly rows: number;
 }
 
-/** Rotates queries and keys by their positions and puts keys and values into their pages. */
+/** Applies rotary embeddings to queries and keys, and stores keys and values in their pages. */
 export function ropeKVStore(rec: Recorder, args: RopeKVStoreArgs): void {
   const { qkv, queriesOnly = false, cosSin, positions, slots, q, kv, layer, heads, rows } = args;
   const { pageSize, dtype } = kv;
@@ -266,7 +277,7 @@ export function ropeKVStore(rec: Recorder, args: RopeKVStoreArgs): void {
     rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8, P: D8 & -D8 } }, { ...bindings, plan: pages.plan! }, params, [heads + newHeads, rows]); // prettier-ignore
     return;
   }
-  // Handing pairs round takes subgroups; this kernel has no need to, but the fragment can.
+  // Storing whole texels exchanges pairs between invocations by subgroup shuffles, which only texture pages do.
   const inTextures = { ...pagesVariant(pages), subgroups: pages.k.texture !== undefined };
   const variant = { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8 }, ...inTextures };
   rec.dispatch(ROPE_KV_STORE, variant, bindings, params, [ceilDiv((heads + newHeads) * D8, WG), rows]);

@@ -2,12 +2,12 @@ import type { Caps } from '../gpu/caps.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import { avoids } from './replaceable.ts';
 
-/** Lanes that most hardware has in a subgroup, and that kernels of one subgroup are shaped for. */
+/** Lanes of a subgroup on most hardware, which one-subgroup kernels are shaped for. */
 const USUAL = 32;
 
 export type SubgroupVariant = Pick<Variant, 'subgroups' | 'subgroupSize'>;
 
-/** Subgroups whose size is known: all are alike, or a kernel says how large they are; undefined where neither holds. */
+/** Lanes of a subgroup, where that is known because all are alike or because a kernel sets it; undefined otherwise. */
 export function fixedSubgroups({
   subgroups,
   subgroupMinSize: least,
@@ -20,7 +20,7 @@ export function fixedSubgroups({
   return subgroupSizeControl ? { size, variant: { subgroups: true, subgroupSize: size } } : undefined;
 }
 
-/** Lanes of a workgroup whose invocations hand each other values, and the variant in which they are one subgroup that can shuffle. */
+/** Lanes of a workgroup whose invocations exchange values, and the variant in which they are one subgroup that can shuffle. */
 export function lanesOf(caps: Caps): { readonly lanes: number; readonly variant: SubgroupVariant } {
   const fixed = avoids(caps, 'lanes_subgroup') || avoids(caps, 'lane_sums_subgroup') ? undefined : fixedSubgroups(caps);
   if (fixed && fixed.size <= USUAL) return { lanes: fixed.size, variant: fixed.variant };

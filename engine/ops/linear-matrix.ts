@@ -1,6 +1,6 @@
 /**
- * Products of prompts by subgroup matrices (docs/numerics.md). Their bits differ from those of the other kernels. So which rows take them depends on what the rows
- * are, and never on how many there are.
+ * Products of prompt rows by subgroup matrices (docs/numerics.md). Their bits differ from the other kernels'. So which rows take them must
+ * depend on what the rows are, never on how many there are.
  */
 import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
@@ -44,21 +44,24 @@ export const LINEAR_MATRIX = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
-/** The tile of a workgroup: 2 x 2 subgroups compute sideM x sideN matrices each, `step` quads of K at a time. No tile takes more than 16 KiB of workgroup memory. */
+/**
+ * The tile of a workgroup: 2 x 2 subgroups compute sideM x sideN matrices each, `step` quads of K at a time. No tile takes more than 16 KiB
+ * of workgroup memory.
+ */
 export interface MatrixTile {
   readonly sideM: number;
   readonly sideN: number;
   readonly step: 4 | 8;
 }
 
-/** Tiles as [rows, columns], from the largest to the smallest. */
+/** Tiles as [rows, columns], largest first. */
 const TILES: Readonly<Record<Caps['family'], readonly (readonly [number, number])[]>> = { cpu: [[32, 32]], generic: [[128, 64], [64, 64], [64, 32]] }; // prettier-ignore
 /** Workgroups that keep a large card busy. */
 const ENOUGH = 128;
 
 /**
- * The tile for `m` rows by `n` columns; a row has the same bits in each. The largest that keeps the card busy, because a tile unpacks each weight once for all of its
- * rows; else the smallest. Of `m` only productRows(m) counts, so that the warm-up meets every tile.
+ * The tile for `m` rows by `n` columns; a row has the same bits in each. The largest that keeps the card busy, because a tile unpacks each
+ * weight once for all of its rows; else the smallest. Of `m` only productRows(m) counts, so that the warm-up meets every tile.
  */
 export function matrixTile({ family, matrixSize }: Caps, m: number, n: number): MatrixTile {
   const tiles = TILES[family];
@@ -73,14 +76,14 @@ const SUBGROUPS = 4;
 /** The most values of x that are converted to halves at a time: 16 MiB. */
 const MOST_HALVES = 2 ** 23;
 
-/** Whether products of prompts may take matrices. The kernel counts subgroups, so all must have one size. */
+/** Whether products of prompt rows may take subgroup matrices. The kernel counts subgroups, so all must have one size. */
 export function hasMatrices(caps: Caps): boolean {
   const { matrixSize, subgroupMinSize: lanes, subgroupMaxSize: most, maxInvocations } = caps;
   const fits = matrixSize > 0 && lanes === most && SUBGROUPS * lanes <= maxInvocations;
   return fits && !avoids(caps, 'half_rows') && !avoids(caps, 'linear_matrix');
 }
 
-/** The rows of a product. Those from `promptFrom` on are of prompts and may take matrices; absent = none. */
+/** The rows of a product. Rows from `promptFrom` on belong to prompts and may take subgroup matrices; absent = none. */
 export interface PromptRows {
   readonly rows: number;
   readonly promptFrom?: number | undefined;
@@ -96,7 +99,7 @@ export function multipliesMatrices(caps: Caps, { dtype }: StoredAs): boolean {
   return dtype !== 'f32' && hasMatrices(caps);
 }
 
-/** The scratch tensors of these products: x as halves, and the scale of each row. */
+/** Scratch tensors of these products: x in f16, and the scale of each row. */
 export function reserveHalves(device: Pick<Device, 'scratch'>): { readonly halves: Tensor; readonly scales: Tensor } {
   return { halves: device.scratch('halves', 'f16', MOST_HALVES), scales: device.scratch('scales of halves', 'f32', MOST_HALVES / BLOCK) };
 }
@@ -112,7 +115,7 @@ export interface HalfRowsArgs {
   readonly rows: number;
 }
 
-/** halves[i] = x[firstRow + i] times a power of two, in half precision; scales[i] = its inverse. */
+/** halves[i] = x[firstRow + i] times a power of two, in f16; scales[i] = its inverse. */
 export function halfRows(rec: Recorder, { x, halves, scales, firstRow, rows }: HalfRowsArgs): void {
   const columns = x.shape.at(-1) ?? 0;
   const { wg, variant } = reduceVariant(rec.caps, columns);

@@ -1,4 +1,7 @@
-/** Products of many rows of few inputs, fused with the norm before them and the gate after them, in one dispatch where the adapter has a kernel for that. */
+/**
+ * Products of many rows with few inputs, fused with the norm before them and the gate after them, in one dispatch where the adapter has a
+ * kernel for that.
+ */
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -34,13 +37,15 @@ export const LINEAR_NORMED = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_NORM: 'bool' },
 });
 
-/** The fewest rows: fewer have kernels of their own (few-rows.ts). */
+/** Least number of rows; fewer have kernels of their own (few-rows.ts). */
 const LEAST_ROWS = 3;
-/** Quads of a row that an invocation holds. Dawn zeroes each of them first, and compiling that takes a driver quadratic time: 1.3 s for 144. */
+/**
+ * Quads of a row that an invocation holds. Dawn zeroes each of them first, which takes the driver's compiler quadratic time: 1.3 s for 144.
+ */
 const HELD = 64;
-/** Inputs come in multiples of this, which a subgroup of 8 walks in whole turns. */
+/** Inputs must be a multiple of this, which a subgroup of 8 covers in whole turns. */
 const TURN = 32;
-/** Workgroups that a product has at least, for the few cores of a software adapter. More would only norm the rows more often. */
+/** Least number of workgroups of a product, for the few cores of a software adapter. More would only norm the rows more often. */
 const LEAST_WORKGROUPS = 8;
 /** Columns of a tile. */
 const TILE_COLUMNS = 64;
@@ -53,26 +58,26 @@ export interface ManyRowsArgs {
   readonly eps: number;
   readonly weight: LinearWeight;
   readonly bias?: Tensor | undefined;
-  /** Present where the product is of gates and ups. */
+  /** Present if the weight is gates and ups. */
   readonly activation?: Activation | undefined;
   readonly out: Tensor;
   readonly rows: number;
 }
 
 /**
- * Whether linearNormed has a kernel for so many rows. On lavapipe norm, gates and ups and their product take 0.70 of the processor time of three kernels with 8 rows
- * of 256 by 1,408, and 0.84 with 32 and with 256.
+ * Whether linearNormed has a kernel for this many rows. On lavapipe norm, gates and ups and their product take 0.70 of the processor time
+ * of three kernels with 8 rows of 256 by 1,408, and 0.84 with 32 and with 256.
  */
 export function takesMany(caps: Caps, { x, weight, rows }: Pick<ManyRowsArgs, 'x' | 'weight' | 'rows'>): boolean {
   const columns = x.shape.at(-1) ?? 0;
-  // Squares are added up in the order of rmsNorm's subgroup.
+  // Squares must be added in the order of rmsNorm's subgroup.
   const alike = hasShuffles(caps) && reduceVariant(caps, columns).variant.subgroups === true;
-  // Blocks in textures have a kernel of their own for many rows.
+  // Quantised weights in textures have a kernel of their own for many rows.
   const floats = weight.parts.every(({ dtype }) => !isBlockType(dtype));
   return alike && floats && rows >= LEAST_ROWS && columns % TURN === 0 && columns <= 4 * HELD && !avoids(caps, 'linear_normed');
 }
 
-/** What normedLinear or, with an activation, gatedLinear does, with the bits of one after the other. */
+/** Does what normedLinear or, with an activation, gatedLinear does, with the bits of separate kernels. */
 export function linearNormed(rec: Recorder, { x, norm, eps, weight, bias, activation, out, rows }: ManyRowsArgs): void {
   const columns = x.shape.at(-1) ?? 0;
   // Without gates nothing reads ACTIVATION: with the usual one there, both cases share a pipeline.
@@ -97,7 +102,7 @@ export function linearNormed(rec: Recorder, { x, norm, eps, weight, bias, activa
   }
 }
 
-/** The variant and the grid of a kernel that holds its rows, and how many tiles of TILE_COLUMNS each workgroup walks. */
+/** Variant and grid of a kernel that holds its rows, and the number of tiles of TILE_COLUMNS per workgroup. */
 export function manyRows(caps: Caps, part: LinearPart, rows: number) {
   const lanes = caps.subgroupMinSize;
   const blocks = rowBlocks(part.dtype, rows, lanes);

@@ -88,28 +88,31 @@ function quadFragments(v: Variant): readonly string[] {
   return isFloat ? [floatFragment(v, 4), 'lib/quad_floats.wgsl'] : [...weightFragments(v), 'lib/quad_blocks.wgsl'];
 }
 
-/** Rows from which a product takes so long that a few repetitions measure it. */
+/** With at least this many rows a product takes so long that a few repetitions measure it. */
 const LONG_ROWS = 128;
-/** Columns from which one row of a matrix in blocks takes 12 columns an invocation instead of 8. */
+/** With at least this many columns, a product of one row by quantised weights takes 12 columns per invocation instead of 8. */
 export const WIDE = 3072;
-/** Columns of a workgroup of LINEAR_QUAD: `many` with 16 rows of float weights, else `few`. */
+/** Columns per workgroup of LINEAR_QUAD: `many` with 16 rows of float weights, else `few`. */
 const QUAD_COLUMNS = { few: 16, many: 32 } as const;
-/** The lower ends of the ranges of many rows, from the highest on: within a range all rows take the same kernels, on any adapter. */
+/** First row counts of the ranges of many rows, largest first: within a range all row counts take the same kernels, on any adapter. */
 export const MANY_ROWS = [129, 65] as const;
-/** Blocks of rows in a workgroup of LINEAR_TEXELS, by the kind of weights: with three and weights in blocks registers spill. */
+/** Blocks of rows per workgroup of LINEAR_TEXELS: with three, and quantised weights, registers spill. */
 const TEXEL_BLOCKS = { floats: 3, blocks: 2 } as const;
 /** Texels of x that LINEAR_TEXELS reads in one dispatch (1 MiB), or TEXEL_STEP rows where those are more. */
 const TEXELS = 2 ** 16;
 
-/** Blocks of rows in a workgroup of LINEAR_BROADCAST: two where that leaves the last workgroup full, or there are so many that it does not matter. */
+/**
+ * Blocks of rows per workgroup of LINEAR_BROADCAST: two where that leaves the last workgroup full, or where there are so many that it does
+ * not matter.
+ */
 export function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
   const blocks = ceilDiv(rows, lanes);
   return !isBlockType(dtype) && (blocks % 2 === 0 || blocks > 8) ? 2 : 1;
 }
 
 /**
- * Columns of an invocation that has one row: the more there are, the more of them share a load of x. Twelve are for matrices so wide that every core still gets
- * some, and for types with few planes of bits, as others spill registers.
+ * Columns per invocation in products of one row: the more there are, the more of them share a load of x. Twelve suit matrices so wide that
+ * every core still gets some, and types with few bit planes; others spill registers.
  */
 function rowColumns({ dtype, place }: StoredAs, columns: number): 8 | 12 {
   if (!isBlockType(dtype) || place === 'texture' || columns < WIDE) return 8;
@@ -136,7 +139,9 @@ export interface LinearArgs {
   readonly promptFrom?: number | undefined;
   /** The tile of subgroup matrices, for tests and the self-test; default: matrixTile. */
   readonly tile?: MatrixTile | undefined;
-  /** Whether several rows of float weights, too, read x from a texture: faster on lavapipe, but one more pipeline to compile at every start. */
+  /**
+   * Whether several rows of float weights, too, read x from a texture: faster on lavapipe, but one more pipeline to compile at every start.
+   */
   readonly texels?: boolean;
 }
 
@@ -205,15 +210,15 @@ function multiply(rec: Recorder, stored: StoredAs, overrides: Overrides, binding
   }
 }
 
-/** Makes the texture that products of many rows copy x to; it grows where rows are longer. */
+/** Allocates the texture that products of many rows copy x to; it grows with longer rows. */
 export function reserveFactors(device: Device): void {
   if (takesTexels(device.caps, 1)) reserveTexels(device, FACTORS, 4 * TEXELS, 'f32');
 }
 
-/** Label of that texture. */
+/** Label of the texture with copies of x. */
 const FACTORS = 'factors in texels';
 
-/** LINEAR_TEXELS, in several dispatches where x is larger than the texture. */
+/** Records LINEAR_TEXELS, in several dispatches where x is larger than the texture. */
 function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
   const { m, n, k4, out_stride, out_column } = params;
   const lanes = rec.caps.subgroupMinSize;
@@ -235,7 +240,7 @@ export function productKey(dtype: WeightType, rows: number, k: number, n: number
   return `product ${dtype}, ${productRows(rows)} x ${k} x ${n}`;
 }
 
-/** With the shape that was measured to be the fastest for products of this key, else with the default. */
+/** Multiplies with the shape that was measured to be the fastest for products of this key, or with the default. */
 function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
   const { m, n, k4 } = params;
   const shapes = productShapes(m, k4);
@@ -256,7 +261,7 @@ function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bi
   dispatch(rec, rec.caps.tuned.get(key), bindings, params);
 }
 
-/** x and residual of noise, and room for what comes out. Without a residual x takes its place in the bindings. */
+/** Random x and residual, and an output, for a measurement. Without a residual x is bound in its place. */
 function trialTensors(device: TrialDevice, rows: number, k: number, outStride: number, hasResidual: boolean) {
   const noise = (columns: number): Tensor => {
     const rng = createRng(columns);

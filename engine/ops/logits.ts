@@ -1,6 +1,6 @@
 /**
- * What a request may ask for between the vocabulary head and the sampler: a grammar's mask, biases, penalties, log-probabilities.
- * Each is dispatched only when a row of the batch asks, and changes no bit of the other rows.
+ * Logit processing between the vocabulary head and the sampler: grammar masks, biases, penalties, log-probabilities. Each is dispatched
+ * only when a row of the batch asks for it, and changes no bit of the other rows.
  */
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
@@ -12,9 +12,9 @@ const WG = 64;
 
 /** The largest `top_logprobs` of the API. */
 export const MAX_TOP_LOGPROBS = 20;
-/** Words a row of logprobs takes: log sum exp, sampled logit, pairs of (token, logit). */
+/** u32 words per row of log-probabilities: log sum exp, sampled logit, then pairs of (token, logit). */
 export const LOGPROB_WORDS = 2 + 2 * MAX_TOP_LOGPROBS;
-/** Words of one row of penalties: repetition, presence, frequency (f32), slot (u32). */
+/** u32 words per row of penalties: repetition, presence, frequency (f32), slot (u32). */
 export const PENALTY_WORDS = 4;
 /** Slot of a row whose sampled token is not counted. */
 export const NO_SLOT = 0xffffffff;
@@ -39,7 +39,7 @@ export interface MaskLogitsArgs {
   readonly vocabulary: number;
 }
 
-/** Copies logits and rules tokens out; the copy leaves the originals to logprobs(). */
+/** Copies logits and masks out tokens that a grammar forbids; the originals are left to logprobs(). */
 export function maskLogits(rec: Recorder, { logits, masked, masks, out, rows, vocabulary }: MaskLogitsArgs): void {
   const params = { rows, vocabulary, stride: logits.shape[1]!, words: masks.shape[1]! };
   assert(params.words >= ceilDiv(vocabulary, 32), `mask_logits: ${params.words} words for ${vocabulary} tokens`);
@@ -75,7 +75,7 @@ export interface PenalizeArgs {
   readonly rows: number;
 }
 
-/** Repetition, presence and frequency penalties. */
+/** Applies repetition, presence and frequency penalties. */
 export function penalizeLogits(rec: Recorder, { penalties, counts, logits, rows }: PenalizeArgs): void {
   const vocabulary = counts.shape[1]!;
   const params = { vocabulary, stride: logits.shape[1]! };
@@ -92,7 +92,7 @@ export const COUNT_TOKENS = defineKernel({
 /** Top bit of a count: the token is in the prompt. */
 const IN_PROMPT = 0x80000000;
 
-/** Counts the tokens just sampled for their slots [B] u32; NO_SLOT rows are left out. */
+/** Counts the tokens just sampled in their slots [B] u32; skips rows with NO_SLOT. */
 export function countTokens(
   rec: Recorder,
   { slots, sampled, counts, rows }: { slots: Tensor; sampled: Tensor; counts: Tensor; rows: number },
@@ -102,7 +102,7 @@ export function countTokens(
   ]);
 }
 
-/** A slot's row of counts for a sequence that joins with these tokens. */
+/** A slot's counts [V] for a sequence that begins with these tokens. */
 export function initialCounts(vocabulary: number, prompt: Iterable<number>, answer: Iterable<number>): Uint32Array {
   const counts = new Uint32Array(vocabulary);
   for (const token of answer) counts[token]!++;
@@ -120,7 +120,7 @@ export const LOGPROBS = defineKernel({
 export interface LogprobsArgs {
   /** [B, stride] f32, as the model gave them. */
   readonly logits: Tensor;
-  /** [R] u32: the rows that ask. */
+  /** [R] u32: the rows that report log-probabilities. */
   readonly indices: Tensor;
   /** [B] u32. */
   readonly sampled: Tensor;
@@ -129,11 +129,11 @@ export interface LogprobsArgs {
   readonly at?: number;
   readonly count: number;
   readonly vocabulary: number;
-  /** 0..MAX_TOP_LOGPROBS: the most that any of the rows asks for. */
+  /** Alternatives per row, 0..MAX_TOP_LOGPROBS: the most that any row asks for. */
   readonly top: number;
 }
 
-/** Log-softmax of the unmodified logits for the rows that ask for it. */
+/** Computes the log-softmax of the unmodified logits for the rows that report it. */
 export function logprobs(rec: Recorder, { logits, indices, sampled, out, at = 0, count, vocabulary, top }: LogprobsArgs): void {
   const params = { vocabulary, stride: logits.shape[1]!, top, out_stride: LOGPROB_WORDS, at };
   const wg = rec.caps.family === 'cpu' ? 8 : 128;

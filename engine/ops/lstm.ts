@@ -41,9 +41,12 @@ export const LSTM_FORWARD = defineKernel({
   overrides: { WG: 'u32', HIDDEN: 'u32' },
 });
 
-/** Sequences that LSTM_TEXELS walks at once: for one it takes twice as long as with 1, which is a hundredth of a sentence and would be another kernel to compile. */
+/**
+ * Sequences that LSTM_TEXELS processes at once. With one sequence it takes twice as long as a kernel for one, which is a hundredth of a
+ * sentence's time and not worth another kernel to compile.
+ */
 const SEQUENCES = 4;
-/** Units of its workgroup that are computed at once. */
+/** Units that its workgroup computes at once. */
 const UNIT_BLOCK = 16;
 
 /** An LSTM layer on the device, of D directions (1 or 2); gate order i, f, g, o. */
@@ -57,13 +60,13 @@ export interface LstmWeight {
   readonly recurrent: LinearPart;
 }
 
-/** Where the recurrent weights of both directions of a layer are to lie. */
+/** Place of the recurrent weights of a bidirectional layer. */
 export function lstmPlace(caps: Caps, hidden: number): WordPlace {
   const reads = hasShuffles(caps) && caps.maxTexels > 0 && hidden % UNIT_BLOCK === 0 && !avoids(caps, 'lstm_texels');
   return reads ? 'texture' : 'buffer';
 }
 
-/** A layer of weights [4DH, I] and [4DH, H], of both directions one below the other; H a multiple of 8. */
+/** Makes an LSTM layer of D directions from weights [4DH, I] and [4DH, H], stacked by direction; H a multiple of 8. */
 export function lstmWeight(
   label: string,
   { input, recurrent, bias }: { input: LinearWeight; recurrent: LinearWeight; bias: Tensor },
@@ -83,7 +86,7 @@ export function lstmWeight(
 }
 
 export interface LstmArgs {
-  /** [T, I] f32; absent = `inputs` has what the layer's input matrix, and its own bias, make of it. */
+  /** [T, I] f32; absent = `inputs` already has the input projection, with the layer's own bias. */
   readonly x?: Tensor | undefined;
   readonly weight: LstmWeight;
   /** [T, 2H] f32, or wider. */
@@ -91,7 +94,7 @@ export interface LstmArgs {
   /** Scratch [T, 8H] f32. */
   readonly inputs: Tensor;
   readonly rows: Rows;
-  /** Instead of the layer's own bias, because a part of the input is the same at all steps of a sequence. */
+  /** Replaces the layer's own bias: biases per sequence, for a part of the input that is the same at all steps. */
   readonly style?: StyledBias;
 }
 
@@ -133,22 +136,22 @@ export function lstm(rec: Recorder, { x, weight, out, inputs, rows, style }: Lst
 }
 
 export interface LstmForwardArgs {
-  /** [T, I] f32; absent = `inputs` has what the layer's input matrix, and its own bias, make of it. */
+  /** [T, I] f32; absent = `inputs` already has the input projection, with the layer's own bias. */
   readonly x?: Tensor | undefined;
-  /** Of one direction. */
+  /** A layer of one direction. */
   readonly weight: LstmWeight;
-  /** [2, H] f32: h and c, from which the layer begins, and which it leaves at its end. */
+  /** [2, H] f32: the state h and c, which the layer begins from and which it updates. */
   readonly kept: Tensor;
   /** [T, H] f32. */
   readonly out: Tensor;
   /** Scratch [T, 4H] f32. */
   readonly inputs: Tensor;
-  /** Rows of `x` that are projected; of these only the first `steps` are walked. */
+  /** Rows of `x` that are projected; only the first `steps` are processed. */
   readonly rows: number;
   readonly steps: number;
 }
 
-/** LSTM in the direction of time: out[t] = h after row t. What comes in several calls has the bits of what comes in one. */
+/** A forward LSTM: out[t] = h after row t. Rows split over several calls give the same bits as in one. */
 export function lstmForward(rec: Recorder, { x, weight, kept, out, inputs, rows, steps }: LstmForwardArgs): void {
   const { hidden, input, bias, recurrent } = weight;
   const outStride = out.shape.at(-1) ?? 0;
@@ -166,7 +169,7 @@ export function lstmForward(rec: Recorder, { x, weight, kept, out, inputs, rows,
   );
 }
 
-/** A workgroup as wide as the layer where there is room; a SIMD register on software adapters, whose units take turns in blocks. */
+/** Workgroup size: as wide as the layer where possible; one SIMD register on software adapters, where blocks of units take turns. */
 function variantOf({ caps }: Recorder, { hidden, recurrent }: LstmWeight, directions: 1 | 2) {
   const wg = caps.family === 'cpu' ? 8 : Math.min(256, caps.maxInvocations, hidden);
   const block = caps.family === 'cpu' && hidden % 32 === 0 ? 4 : 1;

@@ -35,9 +35,9 @@ export interface NormArgs {
 }
 
 export interface RmsNormArgs extends NormArgs {
-  /** [T, C] f32, added behind the norm; a tensor other than `out`. */
+  /** [T, C] f32, added after the norm; a tensor other than `out`. */
   readonly residual?: Tensor | undefined;
-  /** What the sum of both is multiplied with; default 1. */
+  /** Factor of the sum of both; default 1. */
   readonly scale?: number | undefined;
 }
 
@@ -64,17 +64,17 @@ export const MATCH_RMS = defineKernel({
 export interface MatchRmsArgs {
   /** [T, C]. */
   readonly x: Tensor;
-  /** [T, C]: whose rows' magnitudes are taken over. */
+  /** [T, C]: rows whose magnitudes the output gets. */
   readonly like: Tensor;
-  /** [T, C], added behind it; a tensor other than `out`. */
+  /** [T, C], added after rescaling; a tensor other than `out`. */
   readonly residual?: Tensor | undefined;
   readonly out: Tensor;
-  /** The mean of a row's squares counts as this at least. */
+  /** Least mean square of a row of x. */
   readonly floor: number;
   readonly rows: number;
 }
 
-/** out = x, each row with the root mean square of a row of another tensor (Gemma 3n's streams). */
+/** out = x with each row rescaled to the root mean square of the same row of `like`, plus the residual (Gemma 3n's streams). */
 export function matchRms(rec: Recorder, { x, like, residual, out, floor, rows }: MatchRmsArgs): void {
   const columns = x.shape.at(-1) ?? 0;
   const { wg, variant } = reduceVariant(rec.caps, columns);
@@ -102,7 +102,7 @@ export interface StyledNormArgs extends Omit<NormArgs, 'rows' | 'weight'> {
   readonly rows: Rows;
 }
 
-/** Layer norm whose scale and shift are those of the row's sequence. */
+/** Layer norm with a scale and shift per sequence. */
 export function styledLayerNorm(rec: Recorder, { style, weightFirst, biasFirst, ...args }: StyledNormArgs): void {
   const [weight, bias] = [styleAt(style, weightFirst), styleAt(style, biasFirst)];
   const where = { weight_first: weight.first, bias_first: bias.first, style_stride: weight.stride };

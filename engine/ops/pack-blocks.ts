@@ -1,4 +1,4 @@
-/** Weights in blocks of few bits on their way from a file: stored blocks become a part of a weight on the device. */
+/** Packs quantised weights: a file's stored blocks become part of a weight on the device. */
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -10,7 +10,7 @@ import type { BlockType } from '../weights/block-types.ts';
 import type { PackTarget } from './weight-fill.ts';
 import { weightVariant } from './weight.ts';
 
-/** As pack_blocks.wgsl numbers them. */
+/** Kinds of scales, in the order of their numbers in pack_blocks.wgsl. */
 const SCALES: readonly ScaleKind[] = ['half', 'half_offset', 'exponent', 'row', 'small', 'small_offset'];
 
 export const PACK_BLOCKS = defineKernel({
@@ -25,14 +25,14 @@ export const PACK_BLOCKS = defineKernel({
 }); // prettier-ignore
 
 export interface PackBlocksArgs {
-  /** The file's bytes of whole rows of blocks of the part's type, as words. */
+  /** The file's bytes, as u32 words: whole rows of blocks of the part's type. */
   readonly raw: Tensor;
-  /** Values of a row of `raw`. */
+  /** Values per row of `raw`. */
   readonly width: number;
-  /** Rows of `raw`: the first, and how many. */
+  /** First row of `raw` to pack, and how many. */
   readonly firstRow: number;
   readonly rows: number;
-  /** The first value of a row that is kept, and how many are; both fill whole blocks of the file. */
+  /** First value of a row to pack, and how many; both at boundaries of the file's blocks. */
   readonly column: number;
   readonly columns: number;
   readonly into: PackTarget;
@@ -41,7 +41,7 @@ export interface PackBlocksArgs {
   readonly tensor: number;
 }
 
-/** Column into.column + i = row firstRow + i of raw, in the order in which kernels read blocks (pack_blocks.wgsl). */
+/** Writes row firstRow + i of `raw` to column into.column + i, in the layout in which kernels read blocks (pack_blocks.wgsl). */
 export function packBlocks(rec: Recorder, args: PackBlocksArgs): void {
   const { raw, width, firstRow, rows, column, columns, into, flags, tensor } = args;
   const { packed, beside, column: outColumn } = into;

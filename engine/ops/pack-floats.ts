@@ -1,4 +1,4 @@
-/** Weights on their way from a file: raw floats become a part of a weight on the device. */
+/** Packs float weights: a file's raw floats become part of a weight on the device. */
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -9,7 +9,7 @@ import type { StoredFloat } from '../weights/checkpoint.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { PackTarget } from './weight-fill.ts';
 
-/** As stored_floats.wgsl numbers them. */
+/** Numbers of the types in stored_floats.wgsl. */
 export const SOURCES: Readonly<Record<StoredFloat, number>> = { F32: 0, F16: 1, BF16: 2 };
 
 /** Four columns times this many are a cache line of 16-bit values. */
@@ -45,9 +45,9 @@ export const PACK_TAPS = defineKernel({
   overrides: { WG: 'u32', SOURCE: 'u32', HALF: 'bool', QUADS: 'u32', PAIRS: 'bool' },
 }); // prettier-ignore
 
-/** A chunk of a file, and where it goes. */
+/** A chunk of a file, and the tensors that it is packed into. */
 interface Chunk {
-  /** The file's bytes of values of type `source`, as words. */
+  /** The file's bytes, as u32 words: values of type `source`. */
   readonly raw: Tensor;
   readonly source: StoredFloat;
   readonly into: PackTarget;
@@ -57,17 +57,20 @@ interface Chunk {
 }
 
 export interface PackFloatsArgs extends Chunk {
-  /** Values of a row of `raw`. */
+  /** Values per row of `raw`. */
   readonly width: number;
-  /** Rows of `raw`: the first, and how many. */
+  /** First row of `raw` to pack, and how many. */
   readonly firstRow: number;
   readonly rows: number;
-  /** Values of a row that are kept: the first, and how many. */
+  /** First value of a row to pack, and how many. */
   readonly column: number;
   readonly columns: number;
 }
 
-/** Column into.column + i = row firstRow + i of raw: floats as packLinear lays them out and rounds them, to the bit; blocks as PyPI `gguf` makes them. */
+/**
+ * Writes row firstRow + i of `raw` to column into.column + i: as floats, with packLinear's layout and rounding to the bit, or quantised as
+ * by PyPI `gguf`.
+ */
 export function packFloats(rec: Recorder, args: PackFloatsArgs): void {
   const { raw, source, width, firstRow, rows, column, columns, into, flags, tensor } = args;
   const { dtype, packed, beside } = into;
@@ -86,9 +89,9 @@ export function packFloats(rec: Recorder, args: PackFloatsArgs): void {
   }
 }
 
-/** How a convolution's values lie in a file, and which of them a row of the product multiplies with. */
+/** Layout of a convolution's values in a file, and the taps that each row of the product multiplies. */
 export interface TapLayout {
-  /** Rows of the product that a chunk makes. */
+  /** Rows of the product that a chunk provides. */
   readonly rows: number;
   readonly taps: number;
   readonly kernel: number;
@@ -96,16 +99,16 @@ export interface TapLayout {
   readonly group: number;
   readonly kFirst: number;
   readonly kStep: number;
-  /** Values from one output channel to the next, and from one input channel. */
+  /** Strides, in values, from one output channel to the next, and from one input channel to the next. */
   readonly rowStride: number;
   readonly channelStride: number;
-  /** Input channels: all, and those in the chunk, the first of which is a multiple of 4. */
+  /** Input channels: their number, and the range in the chunk, whose first is a multiple of 4. */
   readonly inChannels: number;
   readonly firstChannel: number;
   readonly channels: number;
 }
 
-/** Column into.column + r = row r of a convolution in floats, as packConv1d lays it out and rounds it, to the bit. */
+/** Writes row r of a float convolution to column into.column + r, with packConv1d's layout and rounding to the bit. */
 export function packTaps(rec: Recorder, { raw, source, into, flags, tensor, ...layout }: Chunk & TapLayout): void {
   const WG = workgroup(rec);
   const overrides = { WG, SOURCE: SOURCES[source], HALF: into.dtype === 'f16' ? 1 : 0, QUADS, PAIRS: 0 };

@@ -1,4 +1,4 @@
-/** Puts weight matrices on the device in the layouts of the linear kernels. */
+/** Puts weight matrices on the device, in the layouts of the linear kernels. */
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -19,7 +19,10 @@ const COLUMN_STEP = 8;
 /** Parts end at multiples of this many columns, so that a workgroup of most adapters is full. */
 const PART_STEP = 64;
 
-/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Of floats only f16 may lie in a texture, but for convolutions (`convPlace`) and recurrent weights (`lstmPlace`). */
+/**
+ * Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Of floats only
+ * f16 may lie in a texture, but for convolutions (`convPlace`) and recurrent weights (`lstmPlace`).
+ */
 export function packLinear(
   device: Device,
   label: string,
@@ -52,7 +55,10 @@ function toTexture(device: Device, tensor: Tensor, shape: readonly number[]): Te
   return texels;
 }
 
-/** A matrix [outFeatures, inFeatures] of zeros, in floats or in blocks, that WeightFill fills on the device. `place` defaults to placeOf's choice. */
+/**
+ * Allocates a matrix [outFeatures, inFeatures] of zeros, floats or quantised blocks, for WeightFill to fill on the device. `place` defaults
+ * to placeOf's choice.
+ */
 export function emptyLinear(
   device: Device,
   label: string,
@@ -71,7 +77,7 @@ export function emptyLinear(
   return { inFeatures, outFeatures, parts };
 }
 
-/** Matrices that read the same input as one, stacked by output. */
+/** Combines matrices that read the same input into one, stacked by output features. */
 export function stackLinear(weights: readonly LinearWeight[]): LinearWeight {
   const [{ inFeatures }] = weights as [LinearWeight];
   const parts: LinearPart[] = [];

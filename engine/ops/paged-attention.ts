@@ -9,26 +9,32 @@ import type { KVCache } from './kv.ts';
 import { lanesOf } from './lanes.ts';
 import { avoids } from './replaceable.ts';
 
-/** Positions whose scores share one maximum and sum; parts are cut at absolute multiples, so a result does not depend on the batch. */
+/**
+ * Positions per part: scores of a part share one maximum and sum. Parts are cut at absolute multiples, so a result does not depend on the
+ * batch.
+ */
 export const ATTENTION_SPLIT = 256;
 
 /**
- * Queries a workgroup works on (rows of a tile x heads of a group), and vectors of four channels it may hold for them in each lane. Measured on
- * lavapipe, head dim 64: 6.6 GFLOP/s with 2 queries, 8.5 with 4, 13.0 with 8; head dim 128 (four vectors a query): 4.8 with 4, 3.9 with 8.
+ * Queries per workgroup (rows of a tile x heads of a group), and the vec4s that a lane may hold for them. Measured on lavapipe: with head
+ * dim 64, 6.6 GFLOP/s with 2 queries, 8.5 with 4, 13.0 with 8; with head dim 128 (four vec4s per query), 4.8 with 4 and 3.9 with 8.
  */
 const MAX_QUERIES = 8;
 const MAX_VECTORS = 16;
 
-/** The workgroup memory that every adapter has. */
+/** Bytes of workgroup memory that every adapter has. */
 const WORKGROUP_BYTES = 16384;
-/** Loads that an invocation of PAGED_ATTENTION_WIDE has under way. Unrolled, they take lavapipe seconds to compile; it is known by its subgroups of 8. */
+/**
+ * Loads that an invocation of PAGED_ATTENTION_WIDE has in flight. Unrolled, they take lavapipe, which is recognised by its subgroups of 8,
+ * seconds to compile.
+ */
 const LOADS = { usual: 16, lavapipe: 1 };
-/** The most vectors of a head that PAGED_ATTENTION_WIDE takes: at least two groups of its invocations then share the sums of values. */
+/** Most vec4s of a head that PAGED_ATTENTION_WIDE takes: at least two groups of its invocations then share the sums of values. */
 const MAX_WIDE_D4 = ATTENTION_SPLIT / 2;
 
 const BINDINGS = { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' } as const;
 
-/** The params before and after `lanes` or `rounds`: the length of a loop, which is a param so that no compiler unrolls it. */
+/** Params before and after `lanes` or `rounds`, which is the length of a loop: a param, so that no compiler unrolls it. */
 const FIRST_PARAMS = {
   first_tile: 'u32',
   heads: 'u32',
@@ -60,7 +66,7 @@ export const PAGED_ATTENTION = defineKernel({
   overrides: { HAS_CAP: 'bool', HAS_SINK: 'bool' },
 });
 
-/** For GPUs: one invocation for each position of a part. */
+/** Attention on GPUs: one invocation for each position of a part. */
 export const PAGED_ATTENTION_WIDE = defineKernel({
   file: 'attention/paged_attention_wide.wgsl',
   fragments: (v) => [...SCALES, kvFragment(v), 'lib/attention_part.wgsl'],
@@ -79,17 +85,19 @@ export const PAGED_ATTENTION_REDUCE = defineKernel({
   overrides: { HAS_SINK: 'bool' },
 });
 
-/** Rows of one sequence that a prefill tile holds. */
+/** Rows of one sequence per prefill tile. */
 export function attentionTileRows(caps: Caps, heads: number, kvHeads: number, headDim: number): number {
   return Math.max(1, Math.floor(mostQueries(caps, headDim / 4) / (heads / kvHeads)));
 }
 
-/** Whether attention takes PAGED_ATTENTION_WIDE. It depends on nothing that differs between steps, because the two kernels add in different orders. */
+/**
+ * Whether attention takes PAGED_ATTENTION_WIDE. The choice must not differ between steps, because the two kernels add in different orders.
+ */
 function isWide(caps: Caps, d4: number): boolean {
   return caps.family !== 'cpu' && caps.maxInvocations >= ATTENTION_SPLIT && d4 <= MAX_WIDE_D4 && !avoids(caps, 'paged_attention_wide');
 }
 
-/** Queries that a workgroup for a prefill tile works on. */
+/** Queries per workgroup of a prefill tile. */
 function mostQueries(caps: Caps, d4: number): number {
   let queries = MAX_QUERIES;
   if (!isWide(caps, d4)) return Math.min(queries, Math.floor(MAX_VECTORS / ceilDiv(d4, lanesOf(caps).lanes)));
@@ -97,12 +105,12 @@ function mostQueries(caps: Caps, d4: number): number {
   return queries;
 }
 
-/** Bytes of workgroup memory that paged_attention_wide.wgsl takes: the queries, what every position has of them, and their sums and factors. */
+/** Bytes of workgroup memory of paged_attention_wide.wgsl: the queries, every position's scores of them, and their sums and factors. */
 function wideBytes(queries: number, d4: number): number {
   return queries * 16 * (d4 + 1) + ATTENTION_SPLIT * (16 * ceilDiv(queries, 4) + 8) + queries * (4 * 16 + 12);
 }
 
-/** Workgroups that share the heads of a group equally: as few as can hold their vectors. */
+/** Workgroups that share the heads of a group equally: as few as can hold their vec4s. */
 function headShares(caps: Caps, group: number, d4: number): number {
   const most = isWide(caps, d4) ? mostQueries(caps, d4) : MAX_VECTORS / ceilDiv(d4, lanesOf(caps).lanes);
   let shares = 1;
@@ -110,23 +118,23 @@ function headShares(caps: Caps, group: number, d4: number): number {
   return shares;
 }
 
-/** A window that nothing lies outside of. */
+/** Window that stands for full attention. */
 const ALL_POSITIONS = 0xffffffff;
 
-/** How scores are made of queries and keys. */
+/** How attention scores are computed from queries and keys. */
 export interface AttentionScores {
-  /** Default 1 / sqrt(D). */
+  /** Factor of q.k; default 1 / sqrt(D). */
   readonly scale?: number | undefined;
-  /** Scores are cap * tanh(scores / cap) before the softmax (Gemma 2); absent = as they are. */
+  /** Soft cap: scores become cap * tanh(scores / cap) before the softmax (Gemma 2); absent = none. */
   readonly softCap?: number | undefined;
-  /** A row sees this many positions, the last of which is its own; absent = all. */
+  /** Sliding window: positions that a row attends to, its own included; absent = full attention. */
   readonly window?: number | undefined;
   /** Scores of a row are multiplied by 1 + rate * ln(1 + floor(its position / span)) (Llama 4, Ministral 3); absent = as they are. */
   readonly growth?: { readonly rate: number; readonly span: number } | undefined;
 }
 
 export interface PagedAttentionArgs {
-  /** As ropeKVStore leaves them for these pages. */
+  /** Rotated queries, as ropeKVStore leaves them for these pages. */
   readonly q: Tensor;
   readonly kv: KVCache;
   readonly layer: number;
@@ -142,14 +150,17 @@ export interface PagedAttentionArgs {
   readonly out: Tensor;
   readonly heads: number;
   readonly scores?: AttentionScores | undefined;
-  /** [H] f32: a score of each head that takes part in the softmax and has no value; absent = none. */
+  /** [H] f32: attention sinks, a score per head that takes part in the softmax without a value; absent = none. */
   readonly sinks?: Tensor | undefined;
-  /** Given for decode of long sequences with idle workgroups to fill: parts of the positions run beside each other. */
+  /**
+   * Splits the positions of decodes into parts that run in parallel, for long sequences in batches that leave workgroups idle; undefined =
+   * no split.
+   */
   readonly split?: AttentionSplit | undefined;
 }
 
 export interface AttentionSplit {
-  /** At least [T, H, parts, D + 4]. */
+  /** Scratch for partial results, at least [T, H, parts, D + 4]. */
   readonly partials: Tensor;
   /** [T] u32. */
   readonly positions: Tensor;
@@ -158,7 +169,7 @@ export interface AttentionSplit {
   readonly rows: number;
 }
 
-/** Causal attention of tiles of query rows over their sequences' pages. */
+/** Causal attention of tiles of query rows to the keys and values in their sequences' pages. */
 export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
   const { q, kv, layer, blockTable, tiles, firstTile, tileCount, tileRows, out, heads, scores = {}, sinks, split } = args;
   const { pageSize, dtype } = kv;

@@ -1,12 +1,12 @@
 /**
- * The shapes that a product's workgroups can have on a GPU. All of them cut K into the same chunks and add them in the same order, so a row has the same bits
- * whichever shape computes it (linear_split.wgsl, linear_block.wgsl).
+ * The workgroup shapes of products on a GPU. All of them cut K into the same chunks and add these in the same order, so a row has the same
+ * bits whichever shape computes it (linear_split.wgsl, linear_block.wgsl).
  */
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 
 /**
- * Split-K, for up to MOST_SPLIT_ROWS rows. A workgroup has `slices` groups of `lanes` invocations. All groups work on the same `lanes` x `tileN` columns, and take
- * turns with the chunks of K.
+ * Split-K, for up to MOST_SPLIT_ROWS rows. A workgroup has `slices` groups of `lanes` invocations; all groups compute the same `lanes` x
+ * `tileN` columns, and take turns with the chunks of K.
  */
 export interface SplitShape {
   readonly name: string;
@@ -34,7 +34,7 @@ const split = (lanes: number, slices: number, tileN: number): SplitShape => ({
   slices,
   tileN,
 });
-/** Named by the tile's rows, and by its columns where those are not the usual 64. */
+/** Makes a tile shape, named by its rows, and by its columns unless they are the usual 64. */
 const block = (tileM: number, tileN = 4, side = 16): BlockShape => ({
   name: `block ${side * tileM}${tileN === 4 && side === 16 ? '' : ` x ${side * tileN}`}`,
   kind: 'block',
@@ -57,11 +57,10 @@ export const MOST_SPLIT_ROWS = 8;
 type Shapes = readonly [ProductShape, ...ProductShape[]];
 
 /**
- * The candidates for up to `rows` rows, a power of two. Without a measurement the first is taken.
- *
- * A small matrix has fewer columns than a card has room for invocations. So the first shapes have few columns a workgroup and a slice for each chunk, and an
- * invocation waits for few loads in a row. Wider shapes read longer runs of weights. Several columns an invocation load x less often, which counts with several rows.
- * A split shape's sums take at most 16 KiB of workgroup memory, which every adapter has.
+ * The candidates for up to `rows` rows, a power of two. Without a measurement the first is taken. A small matrix has fewer columns than a
+ * card has room for invocations. So the first shapes have few columns a workgroup and a slice for each chunk, and an invocation waits for
+ * few loads in a row. Wider shapes read longer runs of weights. Several columns an invocation load x less often, which counts with several
+ * rows. A split shape's sums take at most 16 KiB of workgroup memory, which every adapter has.
  */
 const shapesOf = (slices: 16 | 32): readonly { readonly rows: number; readonly shapes: Shapes }[] => [
   { rows: 2, shapes: [split(8, slices, 1), split(8, slices, 2), split(16, 16, 1), split(16, 16, 2), split(32, 8, 1), split(32, 8, 2)] },
@@ -72,9 +71,9 @@ const shapesOf = (slices: 16 | 32): readonly { readonly rows: number; readonly s
   { rows: 64, shapes: [block(4), block(2), block(4, 4, 8), block(8, 4, 8), block(8, 8, 8)] },
   { rows: Infinity, shapes: [block(8), block(4), block(8, 8), block(8, 4, 8), block(8, 8, 8)] },
 ]; // prettier-ignore
-/** By the number of slices. Built once, because every recorded product looks its shapes up. */
+/** Candidates by the number of slices. Built once, because every recorded product looks its shapes up. */
 const SHAPES = { 16: shapesOf(16), 32: shapesOf(32) } as const;
-/** Products of this many rows and more share a measurement. */
+/** Products of at least this many rows share a measurement. */
 const MOST_ROWS = 256;
 
 /** The number of rows whose measurement a product of `rows` rows shares: the next power of two, up to MOST_ROWS. */
@@ -88,12 +87,12 @@ export function productShapes(rows: number, k4: number): Shapes {
   return SHAPES[slicesOf(k4)].find((row) => most <= row.rows)!.shapes;
 }
 
-/** The names of all candidates in the order of the table: a choice that was kept is valid for these alone. */
+/** The names of all candidates, in order: a stored choice is valid for this list only. */
 export function productCandidates(): readonly string[] {
   return [SHAPES[16], SHAPES[32]].flat().flatMap(({ shapes }) => shapes.map(({ name }) => name));
 }
 
-/** The fewest rows whose default is this tile; undefined where it is nobody's default. */
+/** The fewest rows for which this tile is the default; undefined where it never is. */
 export function rowsOfBlock(tileM: number, tileN: number, side: number): number | undefined {
   const { name } = block(tileM, tileN, side);
   const at = SHAPES[16].findIndex(({ shapes }) => shapes[0].name === name);
@@ -105,14 +104,14 @@ const fusedShapesOf = (slices: 16 | 32): FusedShapes => [split(8, slices, 2), sp
 const FUSED_SHAPES = { 16: fusedShapesOf(16), 32: fusedShapesOf(32) } as const;
 
 /**
- * The shapes of kernels that go on with a product's sums (linear_fused.wgsl, project_heads.wgsl), from the fewest columns a workgroup to the most. Each has two
- * columns an invocation, such as a gate and its up.
+ * Shapes of kernels that are fused with a product (linear_fused.wgsl, project_heads.wgsl), from the fewest columns per workgroup to the
+ * most. Each has two columns per invocation, such as a gate and its up.
  */
 export function fusedShapes(k4: number): FusedShapes {
   return FUSED_SHAPES[slicesOf(k4)];
 }
 
-/** The shape of kernels that need a whole head in one workgroup: as many of its columns at a time as fit into 16 KiB with the head that is made of them. */
+/** Shape of kernels that need a whole head in one workgroup: as many of its columns at a time as fit into 16 KiB together with the head. */
 export function wholeHeadShape(rows: number, headDim: number): SplitShape {
   const tileN = [4, 2].find((n) => 32 * n <= headDim && 4 * nextPowerOfTwo(rows) * (32 * 8 * n + headDim) <= 2 ** 14);
   return split(32, 8, tileN ?? 1);

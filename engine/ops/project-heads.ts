@@ -1,4 +1,7 @@
-/** Heads of queries, keys and values of a few rows, from the residual stream to the pages in one dispatch, where the adapter has a kernel for that. */
+/**
+ * Projects a few rows of the residual stream to heads of queries, keys and values, and stores keys and values in their pages, in one
+ * dispatch where the adapter has a kernel for that.
+ */
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
@@ -61,7 +64,7 @@ function placesFragments(v: Variant): readonly string[] {
 
 export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv' | 'rows'>, PromptRows {
   readonly input: NormedRows;
-  /** [(H + 2 K) D, C]; [H D, C] with `queriesOnly`. */
+  /** Merged projection [(H + 2 K) D, C], or [H D, C] with `queriesOnly`. */
   readonly weight: LinearWeight;
   /** [(H + 2 K) D]. */
   readonly bias: Tensor | undefined;
@@ -71,12 +74,14 @@ export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv' | 'rows'>,
   readonly shape?: SplitShape | undefined;
 }
 
-/** Channels of a head come in two groups of 32 at least. */
+/** Channels of a head are two groups of at least 32. */
 const HEAD_STEP = 64;
 
 /**
- * What normedLinear, qkNorm and ropeKVStore do, with their bits. False, and nothing recorded, where no kernel does it at once: for many rows of blocks, of many inputs or
- * with norms of heads, int8 pages (whose scale needs all of a turned head), both bias and norms of heads (one binding has either), a part of the weight that ends within a head, adapters with few bindings.
+ * Does what normedLinear, qkNorm and ropeKVStore do, with the same bits. Returns false, and records nothing, where no kernel does it at
+ * once: for many rows of quantised weights, of many inputs or with norms of heads; for int8 pages (whose scale needs all of a rotated
+ * head); with both bias and norms of heads (one binding has either); where a part of the weight ends within a head; on adapters with few
+ * bindings.
  */
 export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
   const { input, weight, bias, headNorm, queriesOnly = false, cosSin, positions, slots, q, kv, layer, heads, rows } = args;
@@ -89,7 +94,7 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
     kv.dtype !== 'int8' &&
     !(bias && headNorm) &&
     caps.maxStorageBuffers >= Object.keys(PROJECT_HEADS.spec.bindings).length;
-  // One fragment sums rows and heads.
+  // The same fragment sums rows and heads.
   const columns = inputSize(input);
   const subgroups = [headDim, columns].map((size) => reduceVariant(caps, size).variant.subgroups);
   const asHeads = !headNorm || subgroups[0] === subgroups[1];
@@ -158,17 +163,17 @@ function projectMany(
 
 const inputSize = ({ x }: NormedRows): number => x.shape.at(-1) ?? 0;
 
-/** Workgroups below which heads have one each: software adapters deal them out to a few threads, all at once. */
+/** With fewer workgroups than this, each head has one: software adapters deal them out to a few threads, all at once. */
 const FEW_WORKGROUPS = 8;
-/** Workgroups that such threads share evenly are a multiple of this. */
+/** A multiple of this many workgroups is shared evenly by those threads. */
 const EVEN = 4;
 
-/** Workgroups that share a head. */
+/** Number of workgroups that share a head. */
 function headParts(few: FewRows, headDim: number): number {
   return isSplit(few.variant) ? headDim / few.columns : 1;
 }
 
-/** Heads that share the norm of their rows. */
+/** Number of heads that share the norm of their rows. */
 function sharedHeads(caps: Caps, all: number): number {
   if (caps.family !== 'cpu') return 1;
   let each = Math.max(1, Math.floor(all / FEW_WORKGROUPS));

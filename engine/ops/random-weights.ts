@@ -1,4 +1,4 @@
-/** Weights that no file has: the device makes the bytes that a file would have, and packs them as it packs a file's. */
+/** Random weights without a file: the device generates the bytes that a file would have, and packs them as it packs a file's. */
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -30,7 +30,7 @@ export const RANDOM_BLOCKS = defineKernel({
   overrides: { WG: 'u32' },
 });
 
-/** raw = the values [from, to) of a tensor, as a file of this type stores them. */
+/** raw = values [from, to) of a random tensor, as a file of this type would store them. */
 export function randomFloats(
   rec: Recorder,
   {
@@ -48,7 +48,7 @@ export function randomFloats(
   ]);
 }
 
-/** raw = the blocks [from, to) of a tensor, as a file stores them. */
+/** raw = blocks [from, to) of a random tensor, as a file would store them. */
 export function randomBlocks(
   rec: Recorder,
   { raw, random, blocks }: { readonly raw: Tensor; readonly random: RandomBlocks; readonly blocks: Range },

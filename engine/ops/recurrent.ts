@@ -1,4 +1,7 @@
-/** Layers whose memory of a sequence has a fixed size: a short convolution and the gated delta rule, over spans of rows, with what each sequence leaves behind. */
+/**
+ * Kernels of recurrent layers, whose memory of a sequence has a fixed size: a short convolution and the gated delta rule. They process
+ * spans of rows, and update the state of each span's sequence.
+ */
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
@@ -10,7 +13,7 @@ import { reduceFragment, reduceVariant } from './reduce.ts';
 import type { StateLayer } from './states.ts';
 
 const WG = 64;
-/** Of software adapters: one SIMD register. */
+/** Workgroup size on software adapters: one SIMD register. */
 const CPU_WG = 8;
 
 export const CAUSAL_CONV = defineKernel({
@@ -51,7 +54,7 @@ export const RMS_NORM_GATED = defineKernel({
   overrides: { WG: 'u32' },
 });
 
-/** Runs of rows of one sequence each. */
+/** Spans: runs of rows of one sequence each. */
 export interface Spans {
   /** [spans, SPAN_WORDS] u32 (ops/states.ts). */
   readonly words: Tensor;
@@ -59,9 +62,9 @@ export interface Spans {
 }
 
 export interface CausalConvArgs {
-  /** [T, C or wider] f32, of which the C first columns are read; of a gated convolution [T, 3 C]. Widths are multiples of 4. */
+  /** [T, C or wider] f32, of which the first C columns are read; for a gated convolution [T, 3 C]. Widths are multiples of 4. */
   readonly x: Tensor;
-  /** x has C columns b, g and i: what is convolved is b * i, and out = g * that (LFM2) instead of silu(that). */
+  /** x has C columns each of b, g and i: b * i is convolved, and out = g * that (LFM2) instead of silu(that). */
   readonly gated?: boolean;
   /** [taps, C]. */
   readonly weight: Tensor;
@@ -71,7 +74,7 @@ export interface CausalConvArgs {
   readonly out: Tensor;
 }
 
-/** out = silu(causal depthwise convolution of x), over each span and what its sequence had before. */
+/** out = silu(causal depthwise convolution of x), over each span and the inputs that its sequence had before. */
 export function causalConv(rec: Recorder, { x, gated = false, weight, spans, state, out }: CausalConvArgs): void {
   const [taps = 0, channels = 0] = weight.shape;
   const stride = x.shape[1] ?? 0;
@@ -84,11 +87,14 @@ export function causalConv(rec: Recorder, { x, gated = false, weight, spans, sta
   rec.dispatch(CAUSAL_CONV, variant, bindings, params, [ceilDiv(channels / 4, wg), spans.count]);
 }
 
-/** Vectors of the state that an invocation holds: more of them share the loads of a row, and spill. Software adapters take long to compile many. */
+/**
+ * vec4s of the state that an invocation holds. More of them share the loads of a row, but spill registers; software adapters take long to
+ * compile many.
+ */
 const MAX_VECTORS = 16;
 const MOST_COLUMNS4 = { cpu: 1, generic: 2 } as const;
 
-/** Lanes that share a key, and groups of four value channels of a workgroup. */
+/** Lanes that share a key, and groups of four value channels per workgroup. */
 function deltaVariant(caps: Caps, keyDim: number) {
   const { lanes, variant: subgroups } = lanesOf(caps);
   const d4 = keyDim / 4;
@@ -101,16 +107,19 @@ function deltaVariant(caps: Caps, keyDim: number) {
 }
 
 export interface GatedDeltaRuleArgs {
-  /** [T, 2 Hk Dk + Hv Dv] f32: heads of queries, of keys, of values. */
+  /** [T, 2 Hk Dk + Hv Dv] f32: heads of queries, then of keys, then of values. */
   readonly qkv: Tensor;
   readonly keyHeads: number;
   readonly heads: number;
   /** Dk and Dv, multiples of 4. */
   readonly keyDim: number;
   readonly valueDim: number;
-  /** Value head h has key head h mod Hk; default: those that share one are neighbours. */
+  /** Value head h uses key head h mod Hk; by default consecutive value heads share a key head. */
   readonly isTiled?: boolean | undefined;
-  /** [T, ...] with Hv columns from `betaColumn` on: how much a row changes, before its sigmoid; and Hv from `alphaColumn` on: how much it forgets. */
+  /**
+   * [T, ...] with Hv columns from `betaColumn` on, whose sigmoid is how much a row changes the state; and Hv columns from `alphaColumn` on,
+   * how much of it is forgotten.
+   */
   readonly gates: Tensor;
   readonly betaColumn: number;
   readonly alphaColumn: number;
@@ -122,7 +131,7 @@ export interface GatedDeltaRuleArgs {
   readonly out: Tensor;
 }
 
-/** out = what the state of each row's sequence has for its query, after the row has changed it. */
+/** The gated delta rule: each row decays and updates the state of its sequence; out = the updated state applied to the row's query. */
 export function gatedDeltaRule(rec: Recorder, args: GatedDeltaRuleArgs): void {
   const { qkv, keyHeads, heads, keyDim, valueDim, isTiled = false, gates, betaColumn, alphaColumn, decay, spans, state, out } = args;
   const keys = keyHeads * keyDim;

@@ -5,8 +5,9 @@ import type { SubgroupVariant } from './lanes.ts';
 import { avoids } from './replaceable.ts';
 
 /**
- * The choice between lib/reduce.wgsl, lib/reduce_subgroup.wgsl and lib/reduce_lanes.wgsl (of one subgroup) for kernels that reduce over a workgroup: subgroups only
- * where their size is known. On software adapters the workgroup is one SIMD register, so no workgroup memory is touched.
+ * Chooses between lib/reduce.wgsl, lib/reduce_subgroup.wgsl and lib/reduce_lanes.wgsl (one subgroup), for kernels that reduce over a
+ * workgroup: subgroups only where their size is known. On software adapters the workgroup is one SIMD register, so no workgroup memory is
+ * used.
  */
 export function reduceVariant(
   caps: Caps,
@@ -16,20 +17,20 @@ export function reduceVariant(
   return { wg, variant: reduceWithin(caps, wg) };
 }
 
-/** The variant of reduceVariant for a workgroup of `wg` invocations. */
+/** reduceVariant for a workgroup of `wg` invocations. */
 export function reduceWithin(caps: Caps, wg: number): SubgroupVariant & Pick<Variant, 'consts'> {
   const fixed = fixedSubgroups(caps);
   if (!fixed || wg % fixed.size !== 0 || avoids(caps, wg === fixed.size ? 'reduce_lanes' : 'reduce_subgroup')) return {};
   return { ...fixed.variant, ...(wg !== fixed.size && { consts: { SUBGROUP: fixed.size } }) };
 }
 
-/** The fragment that belongs to a variant of reduceVariant. */
+/** The WGSL fragment for a variant of reduceVariant. */
 export function reduceFragment(variant: Variant): string {
   if (!variant.subgroups) return 'lib/reduce.wgsl';
   return variant.consts?.['SUBGROUP'] === undefined ? 'lib/reduce_lanes.wgsl' : 'lib/reduce_subgroup.wgsl';
 }
 
-/** reduceFragment for kernels that reduce several rows at once, in the workgroup memory of lib/sums_split.wgsl. */
+/** The WGSL fragment for kernels that reduce several rows at once, in the workgroup memory of lib/sums_split.wgsl. */
 export function reduceRowsFragment(variant: Variant): string {
   return reduceFragment(variant).replace('reduce', 'reduce_rows');
 }

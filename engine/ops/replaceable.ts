@@ -1,8 +1,11 @@
-/** Kernels, and fragments of kernels, that an adapter can do without, and what takes their place (README.md, "Choosing kernels"). */
+/** Kernels and fragments that an adapter can do without, and what replaces them (README.md, "Choosing kernels"). */
 import type { Caps } from '../gpu/caps.ts';
 import type { Fault } from '../gpu/kernel-fault.ts';
 
-/** By the file's name: what is faster where it works, and what every adapter must have. Products for GPUs fall back together, because a row has the same bits in each. */
+/**
+ * By file name: each kernel or fragment that an adapter may do without, and what takes its place. Products for GPUs fall back together,
+ * because a row has the same bits in each.
+ */
 export const REPLACEABLE = {
   linear_rows: 'linear_tile',
   linear_broadcast: 'linear_tile',
@@ -39,12 +42,12 @@ export const REPLACEABLE = {
 
 export type Replaceable = keyof typeof REPLACEABLE;
 
-/** Whether an adapter does without it. */
+/** Whether an adapter does without a kernel or fragment. */
 export function avoids({ avoid }: Caps, name: Replaceable): boolean {
   return avoid.has(name);
 }
 
-/** What to do without because of a fault; undefined = there is nothing in its place, or it was replaced and its replacement is at fault. */
+/** What to do without because of a fault; undefined = nothing can replace it, or it was replaced and its replacement is at fault. */
 export function replaceableOf({ names }: Fault, avoided: ReadonlySet<string>): Replaceable | undefined {
   return names.find((name): name is Replaceable => name in REPLACEABLE && !avoided.has(name));
 }

@@ -5,11 +5,14 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { reduceFragment, reduceVariant } from './reduce.ts';
 
-/** Rotary position settings as a checkpoint's config.json gives them. */
+/** Settings of a rotary embedding, from a checkpoint's config.json. */
 export interface RopeConfig {
   readonly theta: number;
   readonly headDim: number;
-  /** Channels of a head that are rotated; absent = all. A pair is d and d + D/2 all the same: loading puts the rows of queries and keys in that order. */
+  /**
+   * Channels of a head that are rotated; absent = all. A pair is still d and d + D/2: loading puts the rows of queries and keys in that
+   * order.
+   */
   readonly rotary?: number | undefined;
   readonly scaling: RopeScaling | undefined;
 }
@@ -17,7 +20,7 @@ export interface RopeConfig {
 export type RopeScaling =
   | { readonly kind: 'linear'; readonly factor: number }
   | {
-      /** Llama 3.1: long wavelengths are stretched, short ones kept, those between blended. */
+      /** Llama 3.1: long wavelengths are stretched, short ones are kept, and those between are blended. */
       readonly kind: 'llama3';
       readonly factor: number;
       readonly lowFreqFactor: number;
@@ -25,14 +28,16 @@ export type RopeScaling =
       readonly originalContext: number;
     }
   | {
-      /** Every frequency is divided by a number of its own, one a rotated pair. */
+      /** Each rotated pair's frequency is divided by a factor of its own. */
       readonly kind: 'factors';
       readonly factors: readonly number[];
-      /** Rotated queries and keys are multiplied with it; absent = 1. */
+      /** Factor of rotated queries and keys; absent = 1. */
       readonly attentionFactor?: number;
     }
   | {
-      /** LongRoPE (https://arxiv.org/abs/2402.13753): other factors where texts may be longer than the original context. ropeAt chooses. */
+      /**
+       * LongRoPE (https://arxiv.org/abs/2402.13753): other factors where sequences may be longer than the original context. ropeAt chooses.
+       */
       readonly kind: 'longrope';
       readonly short: readonly number[];
       readonly long: readonly number[];
@@ -40,30 +45,32 @@ export type RopeScaling =
       readonly attentionFactor: number;
     }
   | {
-      /** YaRN (https://arxiv.org/abs/2309.00071): frequencies that turn often in the original context are kept, slow ones stretched. */
+      /**
+       * YaRN (https://arxiv.org/abs/2309.00071): frequencies that turn often within the original context are kept, slow ones are stretched.
+       */
       readonly kind: 'yarn';
       readonly factor: number;
       readonly originalContext: number;
-      /** Turns in the original context from which on a frequency is kept, and up to which it is stretched whole. */
+      /** Turns within the original context: with at least betaFast a frequency is kept, with at most betaSlow it is stretched in full. */
       readonly betaFast: number;
       readonly betaSlow: number;
-      /** Whether the bounds of the ramp between the two are whole channels. */
+      /** Whether the ramp between the two begins and ends at whole channels. */
       readonly truncate: boolean;
-      /** Rotated queries and keys are multiplied with it. */
+      /** Factor of rotated queries and keys. */
       readonly attentionFactor: number;
     }
   | {
-      /** Gemma 4: only the first pairs are rotated, by the frequencies that they have among all. */
+      /** Gemma 4: only the first pairs are rotated, with the frequencies that they have in the whole head. */
       readonly kind: 'proportional';
       readonly pairs: number;
       readonly factor: number;
     }
-  /** Nothing is rotated. */
+  /** No channel is rotated. */
   | { readonly kind: 'none' };
 
 /**
- * The rotary embedding of texts of at most `context` positions. Which of LongRoPE's factors hold is decided here, once for all texts, as vLLM and llama.cpp
- * do: keys in pages are already rotated, and one prefix may belong to a short text and to a long one.
+ * Resolves a rotary embedding for sequences of at most `context` positions. LongRoPE's factors are chosen here, once for all sequences, as
+ * in vLLM and llama.cpp: keys in pages are already rotated, and one prefix may belong to a short sequence and to a long one.
  */
 export function ropeAt(config: RopeConfig, context: number): RopeConfig {
   const { scaling } = config;
@@ -72,7 +79,7 @@ export function ropeAt(config: RopeConfig, context: number): RopeConfig {
   return { ...config, scaling: { kind: 'factors', factors: context > originalContext ? long : short, attentionFactor } };
 }
 
-/** Inverse frequencies [D/2] after scaling, in f64; 0 of pairs that are not rotated. */
+/** Inverse frequencies [D/2] after scaling, in f64; 0 for pairs that are not rotated. */
 export function ropeFrequencies(config: RopeConfig): Float64Array {
   const { headDim, rotary = headDim } = config;
   const frequencies = new Float64Array(headDim / 2);
@@ -106,12 +113,12 @@ function yarnFrequencies(
   rotary: number,
   { factor, originalContext, betaFast, betaSlow, truncate }: Extract<RopeScaling, { kind: 'yarn' }>,
 ): Float64Array {
-  // The channel whose frequency turns so many times in the original context.
+  // The channel whose frequency makes this many turns in the original context.
   const channel = (turns: number): number => (rotary * Math.log(originalContext / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
   const [from, to] = [channel(betaFast), channel(betaSlow)];
   const low = Math.max(truncate ? Math.floor(from) : from, 0);
   const high = Math.min(truncate ? Math.ceil(to) : to, rotary - 1);
-  // transformers' own way not to divide by zero.
+  // As transformers avoids dividing by zero.
   const width = low === high ? 0.001 : high - low;
   return frequencies.map((f, i) => {
     const stretched = Math.min(1, Math.max(0, (i - low) / width));
@@ -160,11 +167,11 @@ export const QK_NORM = defineKernel({
 export interface QKNormArgs {
   /** [T, (H + 2 K) D], changed in place. */
   readonly qkv: Tensor;
-  /** [2, D]: of queries, of keys; of queries alone where K is 0; `full`: [(H + K) D]. */
+  /** Norm weights: [2, D] for queries and keys, [D] where K is 0; with `full` [(H + K) D]. */
   readonly weight: Tensor;
-  /** The heads of values are normed too, without a weight. */
+  /** Norms the heads of values too, without weights. */
   readonly values?: boolean | undefined;
-  /** One norm over all query heads and one over all key heads, instead of one a head. */
+  /** One norm over all query heads and one over all key heads, instead of one per head. */
   readonly full?: boolean;
   readonly heads: number;
   readonly kvHeads: number;
@@ -172,7 +179,7 @@ export interface QKNormArgs {
   readonly rows: number;
 }
 
-/** RMS norm of every query and key head before rotation (Qwen3), or of all of them at once (OLMo 2); of values too (Gemma 4). */
+/** RMS norm of queries and keys before rotation: per head (Qwen3) or over all heads (OLMo 2); of values too (Gemma 4). */
 export function qkNorm(rec: Recorder, { qkv, weight, full = false, values = false, heads, kvHeads, eps, rows }: QKNormArgs): void {
   const headDim = weight.size / (full ? heads + kvHeads : kvHeads === 0 ? 1 : 2);
   const width = (heads + 2 * kvHeads) * headDim;

@@ -54,7 +54,7 @@ export const AVERAGE_LEAKY = defineKernel({
 export interface AverageLeakyArgs {
   /** [parts, L, C] f32, C a multiple of 4. */
   readonly parts: Tensor;
-  /** [L, C] f32, or where convolutions read it (`convInput`). */
+  /** [L, C] f32: a buffer, or a texture from `convInput`. */
   readonly out: Tensor;
   readonly rows: number;
   readonly slope: number;

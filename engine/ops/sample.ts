@@ -10,19 +10,19 @@ import { isQuad } from './weight-place.ts';
 
 const WG = 64;
 
-/** Logits one workgroup of the first argmax stage looks at. */
+/** Logits per workgroup of the first argmax stage. */
 const ARGMAX_BLOCK = 1024;
 
 /**
- * Of a large vocabulary on a GPU: logits that one workgroup sorts, by how many invocations; slices that are worth it, and how many there may be, as a workgroup has an
- * invocation for each; and rows whose sorted logits are there at a time.
+ * Sizes for large vocabularies on a GPU: logits that one workgroup sorts, and its invocations; least and most slices (the most because a
+ * workgroup has an invocation for each); and rows whose sorted logits are held at a time.
  */
 const SLICE = 1024;
 const SORT_LANES = 128;
 const SLICES = { least: 5, most: 256 } as const;
 const SLICED_ROWS = 16;
 
-/** Bit of a host token that says "the token sampled last for this slot" (resolveTokens). */
+/** Flag of a token id from the host: FROM_DEVICE + slot is the token that the device has for that slot (resolveTokens). */
 export const FROM_DEVICE = 0x80000000;
 
 export const RESOLVE_TOKENS = defineKernel({
@@ -32,7 +32,7 @@ export const RESOLVE_TOKENS = defineKernel({
   overrides: { WG: 'u32' },
 });
 
-/** ids[t] = tokens[t], or lastTokens[slot] for tokens that are FROM_DEVICE + slot. */
+/** ids[t] = tokens[t], or lastTokens[slot] where tokens[t] is FROM_DEVICE + slot. */
 export function resolveTokens(
   rec: Recorder,
   { tokens, lastTokens, ids, rows }: { tokens: Tensor; lastTokens: Tensor; ids: Tensor; rows: number },
@@ -63,7 +63,7 @@ export const COPY_ROWS = defineKernel({
   overrides: { WG: 'u32' },
 });
 
-/** x[to] = x[from] for every (from, to) of the first `count` pairs [.., 2] u32; x [T, C] with C a multiple of 4. No row is both. */
+/** x[to] = x[from] for every (from, to) of the first `count` pairs [.., 2] u32; x [T, C] with C a multiple of 4. No row may be both. */
 export function copyRows(rec: Recorder, { x, pairs, count }: { x: Tensor; pairs: Tensor; count: number }): void {
   const columns = x.shape[1] ?? 0;
   assert(columns % 4 === 0, `copy_rows: ${columns} columns of ${x.label}`);
@@ -114,7 +114,7 @@ export interface BestBlocksArgs {
   /** [B, stride >= V] f32. */
   readonly logits: Tensor;
   readonly vocabulary: number;
-  /** Token of the first column, a multiple of 4: not 0 for a slice of a vocabulary. */
+  /** Token id of the first column, a multiple of 4; 0 unless the logits are of a slice of the vocabulary. */
   readonly first: number;
   /** [B, SAMPLING_ROW_WORDS] u32, from writeSamplingRow. */
   readonly settings: Tensor;
@@ -125,23 +125,26 @@ export interface BestBlocksArgs {
 }
 
 export interface SampleArgs extends Omit<BestBlocksArgs, 'first'> {
-  /** [B] u32: the tokens. */
+  /** [B] u32: the sampled tokens. */
   readonly sampled: Tensor;
-  /** [slots] u32: the tokens by slot, for the next step's resolveTokens. */
+  /** [slots] u32: the sampled tokens by slot, for the next step's resolveTokens. */
   readonly lastTokens: Tensor;
 }
 
-/** What sampling writes down for itself. */
+/** Scratch tensors of sampling. */
 export interface SampleScratch {
-  /** [B] f32: the smallest logit that a row's cuts keep. */
+  /** [B] f32: the smallest logit that passes a row's top-k, top-p and min-p. */
   readonly thresholds: Tensor;
-  /** [B, blocks, 2] u32: the best token of every block of logits. */
+  /** [B, blocks, 2] u32: the best token of each block of logits. */
   readonly best: Tensor;
-  /** Where a vocabulary is cut into slices for its thresholds, of as many rows as are cut at a time: [rows, slices, logits of one, 2] u32 and [rows, slices, 4] f32. */
+  /**
+   * Where thresholds are found by slices of the vocabulary, for as many rows as are processed at a time: [rows, slices, logits per slice,
+   * 2] u32 and [rows, slices, 4] f32.
+   */
   readonly slices?: { readonly sorted: Tensor; readonly stats: Tensor; readonly rows: number };
 }
 
-/** Scratch for at most so many rows of a vocabulary. */
+/** Allocates scratch for at most `rows` rows of logits. */
 export function sampleScratch(device: Device, vocabulary: number, rows: number): SampleScratch {
   const thresholds = device.tensor('thresholds', 'f32', [rows]);
   const best = device.tensor('argmax blocks', 'u32', [rows, sampleBlocks(vocabulary), 2]);
@@ -159,12 +162,15 @@ export function sampleScratch(device: Device, vocabulary: number, rows: number):
   };
 }
 
-/** Blocks of the first argmax stage. */
+/** Number of blocks of the first argmax stage. */
 export function sampleBlocks(vocabulary: number): number {
   return ceilDiv(vocabulary, ARGMAX_BLOCK);
 }
 
-/** A workgroup a row leaves a GPU idle, and walks a large vocabulary for milliseconds. A software adapter has as many workgroups as cores, and sorting costs it more. */
+/**
+ * Whether thresholds are found by slices. One workgroup per row leaves a GPU idle, and takes milliseconds over a large vocabulary. A
+ * software adapter has as many workgroups as cores, and sorting costs it more.
+ */
 function isSliced(caps: Caps, vocabulary: number): boolean {
   if (caps.family === 'cpu' || avoids(caps, 'sort_slices') || avoids(caps, 'slice_threshold')) return false;
   return sliceVocabulary(vocabulary).count >= SLICES.least;
@@ -175,7 +181,7 @@ function sliceVocabulary(vocabulary: number): { readonly slice: number; readonly
   return { slice, count: ceilDiv(vocabulary, slice) };
 }
 
-/** Thresholds of top-k, top-p and min-p, and the best token of every block of logits. */
+/** Finds each row's threshold of top-k, top-p and min-p, and the best token of each block of logits. */
 export function bestBlocks(rec: Recorder, args: BestBlocksArgs): void {
   const { logits, vocabulary, first, settings, scratch, rows, greedy } = args;
   if (!greedy) findThresholds(rec, args);
@@ -209,12 +215,12 @@ function findThresholds(rec: Recorder, { logits, vocabulary, settings, scratch: 
   }
 }
 
-/** Lanes that look for the best of a row's logits, or of its blocks. */
+/** Lanes that search a row's logits, or its blocks, for the best. */
 export function argmaxLanes({ family }: Caps): number {
   return family === 'cpu' ? 8 : 128;
 }
 
-/** One token a row: temperature, then top-k, top-p, min-p over the whole vocabulary, then a draw; or the largest logit. */
+/** Samples one token per row: temperature, then top-k, top-p and min-p over the whole vocabulary, then a draw; or the largest logit. */
 export function sample(rec: Recorder, args: SampleArgs): void {
   const { vocabulary, settings, scratch, sampled, lastTokens, rows } = args;
   bestBlocks(rec, { ...args, first: 0 });

@@ -1,17 +1,17 @@
-/** The GPU's row of sampling settings: the words of the WGSL struct in lib/sampling_row.wgsl, written and read by name. */
+/** Rows of sampling settings on the GPU: the words of the WGSL struct in lib/sampling_row.wgsl, written and read by name. */
 import { CUT_NAMES, NO_CUTS, SAMPLING, samplingNumbers } from '../sampling.ts';
 import type { CutName } from '../sampling.ts';
 
-/** Words that every row has, before those of the cuts. */
+/** Words that come before those of the cuts (top-k, top-p, min-p). */
 const HEAD = ['inverse_temperature', 'seed_low', 'seed_high', 'position', 'slot'] as const;
 
-/** Names and types of the words, in their order (a test compares them with the WGSL struct). */
+/** Names and types of the words, in order (a test compares them with the WGSL struct). */
 export const SAMPLING_ROW: readonly { readonly name: string; readonly type: 'f32' | 'u32' }[] = [
   ...HEAD.map((name) => ({ name, type: name === 'inverse_temperature' ? ('f32' as const) : ('u32' as const) })),
   ...CUT_NAMES.map((name) => ({ name: SAMPLING[name].wire, type: SAMPLING[name].type })),
 ];
 
-/** 4-byte words of one row of sampling settings. */
+/** u32 words per row of sampling settings. */
 export const SAMPLING_ROW_WORDS = SAMPLING_ROW.length;
 
 /** Settings of one sampled row. */
@@ -19,7 +19,7 @@ export interface SamplingRow extends Readonly<Record<CutName, number>> {
   /** 0 = greedy. */
   readonly temperature: number;
   readonly seed: number;
-  /** Index of the choice of a request: mixed into the seed. */
+  /** Index of the choice within its request, which is mixed into the seed. */
   readonly choice: number;
   /** Position the sampled token will have. */
   readonly position: number;
@@ -29,7 +29,7 @@ export interface SamplingRow extends Readonly<Record<CutName, number>> {
 
 const wordOf = (name: (typeof HEAD)[number]): number => HEAD.indexOf(name);
 
-/** Writes a row's settings at `index` of a host buffer that is uploaded as it is. */
+/** Writes a row's settings at row `index` of a host buffer, which is uploaded unchanged. */
 export function writeSamplingRow(words: Uint32Array, index: number, row: SamplingRow): void {
   const at = index * SAMPLING_ROW_WORDS;
   const high = Math.floor(row.seed / 2 ** 32);
@@ -66,7 +66,7 @@ export function readInverseTemperature(words: Uint32Array, index: number): numbe
   return floatsOf(words)[index * SAMPLING_ROW_WORDS + wordOf('inverse_temperature')]!;
 }
 
-/** Where a written row's token goes in lastTokens. */
+/** Slot of lastTokens where a written row's token goes. */
 export function readSlot(words: Uint32Array, index: number): number {
   return words[index * SAMPLING_ROW_WORDS + wordOf('slot')]!;
 }

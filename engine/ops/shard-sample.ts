@@ -1,15 +1,15 @@
-/** Sampling from a slice of the vocabulary: what each slice contributes; engine/parallel merges the slices. */
+/** Sampling from a slice of the vocabulary: the candidates of each slice, which engine/parallel merges. */
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { argmaxLanes } from './sample.ts';
 
-/** 4-byte words of a row's best token: value (f32), token. */
+/** u32 words of a row's best token: value (f32), token id. */
 export const BEST_WORDS = 2;
-/** Words before a row's candidates: their number, largest logit, sum of exp((logit - largest) / T), threshold. */
+/** u32 words before a row's candidates: their number, largest logit, sum of exp((logit - largest) / T), threshold. */
 export const CANDIDATE_HEAD = 4;
-/** Words of a candidate: token, logit, logit / T + noise, logit before processing. */
+/** u32 words per candidate: token id, logit, logit / T + noise, logit before processing. */
 export const CANDIDATE_WORDS = 4;
 
 export const SHARD_BEST = defineKernel({
@@ -23,17 +23,17 @@ export const SHARD_BEST = defineKernel({
 export interface ShardBestArgs {
   /** [B, blocks, 2] u32, from bestBlocks. */
   readonly best: Tensor;
-  /** [B] u32: the best tokens, counted within the slice. */
+  /** [B] u32: the best tokens, as indices within the slice. */
   readonly local: Tensor;
-  /** u32: BEST_WORDS a row from word 0. */
+  /** u32: BEST_WORDS words per row, from word 0. */
   readonly out: Tensor;
   readonly rows: number;
   readonly blocks: number;
-  /** Token of the slice's first column. */
+  /** Token id of the slice's first column. */
   readonly first: number;
 }
 
-/** The best token of the slice for every row. */
+/** Finds the best token of the slice for every row. */
 export function shardBest(rec: Recorder, { best, local, out, rows, blocks, first }: ShardBestArgs): void {
   assert(out.shape[0]! >= rows * BEST_WORDS, `shard_best: ${rows} rows into ${out.shape[0]} words`);
   rec.dispatch(SHARD_BEST, { overrides: { WG: argmaxLanes(rec.caps) } }, { best, local, out }, { blocks, first }, [rows]);
@@ -48,27 +48,27 @@ export const SHARD_CANDIDATES = defineKernel({
 });
 
 export interface ShardCandidatesArgs {
-  /** [B, stride] f32: logits to sample from, and as the model gave them (may be the same tensor). */
+  /** [B, stride] f32: logits to sample from, and the model's unprocessed logits (may be the same tensor). */
   readonly logits: Tensor;
   readonly unprocessed: Tensor;
   /** [B, SAMPLING_ROW_WORDS] u32. */
   readonly settings: Tensor;
   /** [R] u32: the rows whose candidates are listed. */
   readonly indices: Tensor;
-  /** [B] f32: the smallest logit that is listed. */
+  /** [B] f32: the smallest logit to list. */
   readonly thresholds: Tensor;
-  /** u32: candidateWords(capacity) a listed row from word `at`. */
+  /** u32: candidateWords(capacity) words per listed row, from word `at`. */
   readonly out: Tensor;
   readonly at: number;
   readonly count: number;
-  /** Candidates that fit; a larger number in the head says that some are missing. */
+  /** Most candidates per row; a larger count in the head says that some are missing. */
   readonly capacity: number;
-  /** Columns of the slice, and the token of its first. */
+  /** Columns of the slice, and the token id of its first. */
   readonly vocabulary: number;
   readonly first: number;
 }
 
-/** Words of one listed row. */
+/** u32 words of one listed row. */
 export function candidateWords(capacity: number): number {
   return CANDIDATE_HEAD + CANDIDATE_WORDS * capacity;
 }

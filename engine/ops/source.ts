@@ -34,21 +34,24 @@ export interface HarmonicSourceArgs {
   readonly frames: Rows;
   /** Scratch [frames, harmonics] f32. */
   readonly phase: Tensor;
-  /** [harmonics + 1] f32: how the harmonics add up, then the bias. */
+  /** [harmonics + 1] f32: weights that merge the harmonics, then the bias. */
   readonly merge: Tensor;
   /** [frames * samplesPerFrame] f32. */
   readonly out: Tensor;
   readonly samplesPerFrame: number;
-  /** Hz. */
+  /** Sample rate, in Hz. */
   readonly sampleRate: number;
   readonly noise: NoiseKey;
 }
 
-/** Noise is a function of (seed, sample number, harmonic), so a sentence sounds the same whatever else is computed. Several sequences have seeds and sample numbers of their own, the last two numbers of a span. */
+/**
+ * Noise is a function of (seed, sample number, harmonic), so a sentence sounds the same whatever else is computed. With several sequences,
+ * the last two numbers of a span are its seed and first sample number.
+ */
 export interface NoiseKey {
-  /** u32. */
+  /** u32 seed. */
   readonly seed: number;
-  /** Number of the first sample in the utterance. */
+  /** Number of the first sample within its utterance. */
   readonly firstSample: number;
   /** 0 = none, 1 = as trained. */
   readonly scale: number;

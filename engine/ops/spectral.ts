@@ -7,18 +7,18 @@ import { alignUp, ceilDiv } from '../util/math.ts';
 import { conv1d, packConv1d } from './conv.ts';
 import type { ConvWeight } from './conv.ts';
 
-/** A short-time spectrum on the mel scale, as a checkpoint's preprocessor_config.json describes it. */
+/** Settings of a mel spectrogram, from a checkpoint's preprocessor_config.json. */
 export interface MelSettings {
-  /** Hz. */
+  /** Sample rate, in Hz. */
   readonly sampleRate: number;
-  /** Samples a frame. */
+  /** Samples per frame. */
   readonly fftSize: number;
-  /** Samples from frame to frame; a multiple of 4. */
+  /** Samples between the starts of frames; a multiple of 4. */
   readonly hop: number;
   readonly mels: number;
 }
 
-/** What logMel needs besides its workspace; made once by createLogMel. */
+/** Constant tensors of logMel, made once by createLogMel. */
 export interface LogMel {
   readonly settings: MelSettings;
   /** The windowed DFT as a convolution over rows of `hop` samples: [2 bins] outputs, ceil(fftSize / hop) taps. */
@@ -31,14 +31,14 @@ export interface LogMel {
 
 const binsOf = ({ fftSize }: MelSettings): number => Math.floor(fftSize / 2) + 1;
 
-/** Rows of `hop` samples that `frames` frames read. */
+/** Number of rows of `hop` samples that `frames` frames read. */
 export function melRows({ fftSize, hop }: MelSettings, frames: number): number {
   return frames + ceilDiv(fftSize, hop) - 1;
 }
 
 /**
- * Triangular filters [mels][bins] over 0..sampleRate / 2 on Slaney's mel scale (linear below 1 kHz, logarithmic above), each of unit
- * area: what librosa and transformers call norm='slaney', mel_scale='slaney'.
+ * Triangular filters [mels][bins] over 0..sampleRate / 2 on Slaney's mel scale (linear below 1 kHz, logarithmic above), each of unit area:
+ * norm='slaney', mel_scale='slaney' in librosa and transformers.
  */
 export function melFilters(settings: MelSettings): Float64Array {
   const { sampleRate, mels } = settings;
@@ -125,9 +125,10 @@ export const MEL_DENOISE = defineKernel({
 });
 
 /**
- * Of a window's frames the shares whose powers the noise is read from, and how many times each of them it may be. Forty sentences of three synthetic voices in
- * noise at 20, 10 and 5 dB, up to 9 dB taken out: 9.7, 23.8 and 47.4 % of words wrong without; 8.4, 20.8 and 38.7 % with these. Without the bound by the least
- * powers quiet speech of clean recordings goes too (awb 6.7 to 7.7 %; with it 6.5 %); six times them: 7.8, 21.1, 39.4 and 6.8 %.
+ * The noise power of a band is QUIET.times the power that QUIET.share of a window's frames stay below, at most LEAST.times the one that
+ * LEAST.share of them do. On forty sentences of three synthetic voices in noise at 20, 10 and 5 dB, with up to 9 dB removed: 9.7, 23.8 and
+ * 47.4 % of words wrong without; 8.4, 20.8 and 38.7 % with these. Without the bound by LEAST, quiet speech of clean recordings is removed
+ * too (awb 6.7 to 7.7 %; with it 6.5 %); with six times it: 7.8, 21.1, 39.4 and 6.8 %.
  */
 const QUIET = { share: 0.3, times: 1.5 } as const;
 const LEAST = { share: 0.05, times: 4 } as const;
@@ -149,14 +150,14 @@ export const MAGNITUDE = defineKernel({
 
 const MAGNITUDE_WG = 64;
 
-/** Magnitudes of complex numbers: x [frames, 2 bins], real parts before imaginary ones, to out [frames, bins]. */
+/** out [frames, bins] = magnitudes of complex numbers x [frames, 2 bins], real parts before imaginary ones. */
 export function magnitude(rec: Recorder, { x, out, frames }: { readonly x: Tensor; readonly out: Tensor; readonly frames: number }): void {
   const bins = (x.shape.at(-1) ?? 0) / 2;
   assert(out.size >= frames * bins, `magnitude: ${frames} frames of ${bins} bins do not fit ${out.label}`);
   rec.dispatch(MAGNITUDE, { overrides: { WG: MAGNITUDE_WG } }, { x, out }, { frames, bins }, [ceilDiv(frames * bins, MAGNITUDE_WG)]);
 }
 
-/** Frames a workgroup of mel_scale writes. */
+/** Frames per workgroup of mel_scale. */
 const SCALE_FRAMES = 64;
 
 export interface LogMelWorkspace {
@@ -168,7 +169,7 @@ export interface LogMelWorkspace {
   readonly logMel: Tensor;
 }
 
-/** Tensors logMel computes in, for up to `frames` frames. */
+/** Allocates the scratch tensors of logMel for up to `frames` frames. */
 export function createLogMelWorkspace(device: Device, settings: MelSettings, frames: number): LogMelWorkspace {
   return {
     spectrum: device.tensor('mel spectrum', 'f32', [frames, 2 * binsOf(settings)]),
@@ -185,11 +186,13 @@ export interface LogMelArgs {
   /** [frames, mels padded to 4] f32. */
   readonly out: Tensor;
   readonly frames: number;
-  /** Takes noise that lasts out of the first `heard` frames, band by band, by so many decibels at most. */
+  /** Attenuates steady noise in the first `heard` frames, per band and by at most so many decibels. */
   readonly denoise?: { readonly heard: number; readonly decibels: number } | undefined;
 }
 
-/** Whisper's input features: log10 of the mel powers, clamped eight decades below the window's maximum (before noise is taken out), (x + 4) / 4. */
+/**
+ * Whisper's input features: log10 of the mel powers, clamped eight decades below the window's maximum (before denoising), then (x + 4) / 4.
+ */
 export function logMel(rec: Recorder, { logMel: { settings, dft, filters, spans }, ...args }: LogMelArgs): void {
   const { workspace, samples, out, frames, denoise } = args;
   const { spectrum, maxima, logMel: log } = workspace;

@@ -1,15 +1,15 @@
-/** What recurrent layers keep of sequences: slots of a fixed size, each with the state of one sequence behind one of its tokens. */
+/** State cache of recurrent layers: slots of fixed size, each with the state of one sequence after one of its tokens. */
 import { EngineError, assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 
-/** Sizes of one sequence's state in one layer, in values. */
+/** Size of a sequence's recurrent state, in f32 values per layer. */
 export interface StateShape {
   readonly layers: number;
-  /** The last inputs of a short convolution: [taps - 1, channels]. */
+  /** Values of the convolution tail, its last inputs: [taps - 1, channels]. */
   readonly tail: number;
-  /** What the layer remembers: [heads, value channels, key channels]. */
+  /** Values of the state matrix: [heads, value channels, key channels]. */
   readonly matrix: number;
 }
 
@@ -20,40 +20,40 @@ export interface StateLayer {
   matrix: Tensor;
 }
 
-/** The slots of every layer. They may be fewer than there may come to be (growStates). */
+/** State slots of every recurrent layer, allocated on demand up to `limit` (growStates). */
 export interface StateCache {
   readonly shape: StateShape;
-  /** Slots there are now, and at most. */
+  /** Number of slots allocated now. */
   slots: number;
   readonly limit: number;
   readonly layers: readonly StateLayer[];
 }
 
-/** Words of a span, two vectors of shaders/lib/spans.wgsl. */
+/** u32 words of a span: two vec4s (shaders/lib/spans.wgsl). */
 export const SPAN_WORDS = 8;
 
-/** Slot of no state: one that is read is all zeros, a copy is not taken. */
+/** No slot. Read, it stands for the initial state of zeros; as the target of a copy, it skips the copy. */
 const NO_SLOT = 0xffffffff;
 
-/** A copy of the state behind the first `after` rows of a span, one at least. */
+/** Copies the state after the first `after` rows of a span, at least one, into `slot`. */
 export interface StateCopy {
   readonly slot: number;
   readonly after: number;
 }
 
-/** Rows of one sequence in a step, and the slots of its state. */
+/** The rows of one sequence in a step, with its recurrent-state slots. */
 export interface Span {
   readonly first: number;
   readonly rows: number;
-  /** Undefined: the sequence begins. */
+  /** Slot of the state before the span's first row; undefined at the beginning of a sequence, whose state is all zeros. */
   readonly read?: number | undefined;
   readonly write: number;
   readonly keep?: StateCopy | undefined;
-  /** Another, which may lie in the slot that is read: what a span reads, it reads before it writes. */
+  /** A second copy, whose slot may be `read`: a span reads its slot before it writes. */
   readonly certain?: StateCopy | undefined;
 }
 
-/** Writes span number `index`, the copies in the order in which they are taken. */
+/** Writes span number `index` into `words`, its copies in the order in which they are taken. */
 export function writeSpan(words: Uint32Array, index: number, { first, rows, read = NO_SLOT, write, keep, certain }: Span): void {
   const copies = [keep, certain].filter((copy) => copy !== undefined).sort((a, b) => a.after - b.after);
   const none = { slot: NO_SLOT, after: 0 };
@@ -61,25 +61,28 @@ export function writeSpan(words: Uint32Array, index: number, { first, rows, read
   words.set([first, rows, read, write, one.slot, one.after, other.slot, other.after], index * SPAN_WORDS);
 }
 
-/** Bytes of a slot in all layers. */
+/** Bytes of one slot, over all layers. */
 export function slotBytes({ layers, tail, matrix }: StateShape): number {
   return 4 * layers * (tail + matrix);
 }
 
-/** Slots that an adapter binds at once. */
+/** Most slots whose buffers fit an adapter's binding limit, in bytes. */
 export function mostSlots({ tail, matrix }: StateShape, maxBindingBytes: number): number {
   return Math.floor(maxBindingBytes / (4 * Math.max(tail, matrix)));
 }
 
-/** Where memory is shared with everything else, slots are taken when they are used. */
+/** Slots that a software adapter allocates first, since its memory is the host's. */
 const FIRST_SLOTS = 2;
 
-/** Slots of `limit` that are allocated at first: all on a GPU, few on a software adapter, where they are grown when used. */
+/** Slots allocated at first: all `limit` slots on a GPU; on a software adapter few, which grow with use (growStates). */
 export function firstSlots({ software }: Pick<Caps, 'software'>, limit: number): number {
   return software ? Math.min(FIRST_SLOTS, limit) : limit;
 }
 
-/** Allocates `slots` of at most `limit` slots; one buffer a layer and kind, so that a layer's share stays below the adapter's binding limit. */
+/**
+ * Allocates `slots` slots that may grow to `limit`. Tail and matrix of each layer are buffers of their own, so that each stays below the
+ * adapter's binding limit; throws EngineError('out_of_memory') where one cannot.
+ */
 export function createStates(device: Device, shape: StateShape, limit: number, slots = limit): StateCache {
   if (limit > mostSlots(shape, device.caps.maxBindingBytes)) {
     throw new EngineError('out_of_memory', `${limit} states of ${4 * shape.matrix} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
@@ -94,7 +97,7 @@ function layerOf(device: Device, { tail, matrix }: StateShape, layer: number, sl
   };
 }
 
-/** Makes room for the first `needed` slots as growKVCache does for pages; returns whether they lie in new tensors. */
+/** Grows to hold the first `needed` slots, as growKVCache does for pages; returns whether slots moved to new tensors. */
 export function growStates(device: Device, states: StateCache, needed: number): boolean {
   if (needed <= states.slots) return false;
   assert(needed <= states.limit, `${needed} states are asked for, there are at most ${states.limit}`);

@@ -1,4 +1,4 @@
-/** Several residual streams of which a layer goes through one (AltUp, https://arxiv.org/abs/2301.13310): S streams [S, stream], each of rows of C channels. */
+/** Kernels of AltUp (https://arxiv.org/abs/2301.13310): S residual streams [S, R, C], of which a layer processes the first. */
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -25,7 +25,7 @@ export const CORRECT_STREAMS = defineKernel({
   overrides: { WG: 'u32', FIRST: 'bool' },
 });
 
-/** Sizes of a dispatch over streams [S, R, C], of which `rows` of R are there. */
+/** Sizes of a dispatch over streams [S, R, C], of which the first `rows` of R rows are used. */
 function sizesOf(streams: Tensor, rows: number) {
   const [count = 0, room = 0, columns = 0] = streams.shape;
   assert(columns % 4 === 0 && rows <= room, `streams [${streams.shape.join(', ')}] for ${rows} rows, expected a multiple of 4 channels`);
@@ -37,14 +37,14 @@ function sizesOf(streams: Tensor, rows: number) {
 export interface PredictArgs {
   /** [S, R, C]. */
   readonly x: Tensor;
-  /** [T, S S]: of a stream, what is added of each. */
+  /** [T, S S]: coefficients of every stream in every predicted stream. */
   readonly coefs: Tensor;
   /** [S, R, C]. */
   readonly predicted: Tensor;
   readonly rows: number;
 }
 
-/** predicted[k] = x[k] + the streams mixed by coefs. */
+/** predicted[k] = x[k] + the sum of all streams, weighted by coefs. */
 export function predictStreams(rec: Recorder, { x, coefs, predicted, rows }: PredictArgs): void {
   const { consts, params, grid } = sizesOf(x, rows);
   rec.dispatch(PREDICT_STREAMS, { consts, overrides: { WG } }, { x, coefs, predicted }, params, grid);
@@ -53,14 +53,16 @@ export function predictStreams(rec: Recorder, { x, coefs, predicted, rows }: Pre
 export interface CorrectArgs {
   /** [S, R, C]. */
   readonly predicted: Tensor;
-  /** [T, C]: what a layer made of the first. */
+  /** [T, C]: the layer's output for the first stream. */
   readonly passed: Tensor;
-  /** [T, S]. */
+  /** [T, S]: a coefficient for each stream. */
   readonly coefs: Tensor;
   readonly rows: number;
 }
 
-/** out [S, R, C] = the streams, each with its share of what the layer changed; all but the first with `added` [T, C]. */
+/**
+ * out [S, R, C] = the predicted streams, each corrected by its share of the layer's change; `added` [T, C] is added to all but the first.
+ */
 export function correctStreams(
   rec: Recorder,
   { added, out, ...args }: CorrectArgs & { readonly added: Tensor; readonly out: Tensor },
@@ -68,7 +70,7 @@ export function correctStreams(
   correct(rec, args, added, out, false);
 }
 
-/** out [T, C] = the first stream of them, times `scale` [C]. */
+/** out [T, C] = the first corrected stream, times `scale` [C]. */
 export function correctFirst(rec: Recorder, { scale, out, ...args }: CorrectArgs & { readonly scale: Tensor; readonly out: Tensor }): void {
   correct(rec, args, scale, out, true);
 }

@@ -1,4 +1,4 @@
-/** Puts rows into a weight on the device, wherever its words lie. */
+/** Fills weights on the device with packed rows, whether they are buffers or textures. */
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -8,17 +8,17 @@ import { GROUP } from './weight-place.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 import type { WeightType } from '../weights/storage.ts';
 
-/** Where a shader packs rows: `packed[(column / beside * words of a row + word) * beside + column % beside]`. */
+/** Target of a packing shader: `packed[(column / beside * words of a row + word) * beside + column % beside]`. */
 export interface PackTarget {
   readonly dtype: WeightType;
   readonly packed: Tensor;
-  /** Columns that lie beside each other. */
+  /** Columns whose words are interleaved. */
   readonly beside: number;
   /** The column that the first row becomes. */
   readonly column: number;
 }
 
-/** Rows that go to one place. */
+/** Rows that go to one target. */
 export interface Piece {
   readonly into: PackTarget;
   /** The first output feature, and how many. */
@@ -26,22 +26,25 @@ export interface Piece {
   readonly count: number;
 }
 
-/** Columns that are packed in a buffer before they are copied to a texture: so many groups as make whole rows of texels, whatever the length of a row of words. */
+/**
+ * Columns packed in a staging buffer before they are copied to a texture: enough groups to make whole rows of texels, whatever the length
+ * of a row of words.
+ */
 export const WINDOW = (TEXEL_ROW / (GROUP / 4)) * GROUP;
 
-/** A buffer with what columns of a part will be in its texture. */
+/** A staging buffer for columns of a part that is a texture. */
 interface Window {
   readonly part: LinearPart;
   readonly first: number;
   readonly packed: Tensor;
 }
 
-/** A part in a buffer, from a column on. */
+/** The target for a part that is a buffer, from a column on. */
 export function targetIn({ dtype, weight, padded }: LinearPart, column: number): PackTarget {
   return { dtype, packed: weight, beside: padded, column };
 }
 
-/** Fills the weight of a convolution, whose values come in any order: all of it is packed in a buffer where it will be in a texture. */
+/** Fills the weight of a convolution, whose values come in any order: if it is a texture, all of it is packed in a staging buffer first. */
 export class TapFill {
   readonly #device: Device;
   readonly #parts: readonly { readonly part: LinearPart; readonly packed: Tensor }[];
@@ -54,14 +57,14 @@ export class TapFill {
     }));
   }
 
-  /** Where rows go that begin with output feature `column`. */
+  /** Targets of rows that begin with output feature `column`. */
   targets(column: number): readonly PackTarget[] {
     return this.#parts.map(({ part: { dtype, place, padded }, packed }) => {
       return { dtype, packed, beside: place === 'texture' ? GROUP : padded, column };
     });
   }
 
-  /** Copies what was packed; nothing can be filled after this. */
+  /** Copies the staging buffer; nothing can be filled after this. */
   finish(): void {
     const rec = this.#device.record('fill taps');
     const copied = this.#parts.filter(({ part }) => part.place === 'texture');
@@ -76,7 +79,7 @@ export class WeightFill {
   readonly #device: Device;
   readonly #weight: LinearWeight;
   #open: Window | undefined;
-  /** Windows of recordings that were submitted, or will be before anything else is asked for. */
+  /** Staging windows whose recordings are submitted, or will be before the next piece is requested. */
   readonly #spent: Tensor[] = [];
 
   constructor(device: Device, weight: LinearWeight) {
@@ -84,7 +87,10 @@ export class WeightFill {
     this.#weight = weight;
   }
 
-  /** Output features [begin, end), cut where parts and windows end. Each is to be packed by `rec` before the next is asked for, which copies the window before it. */
+  /**
+   * Output features [begin, end), cut at the ends of parts and of staging windows. `rec` must pack each piece before the next is requested,
+   * which copies the window before it.
+   */
   *pieces(rec: Recorder, begin: number, end: number): Generator<Piece> {
     this.#clear();
     for (const part of this.#weight.parts) {
@@ -103,7 +109,7 @@ export class WeightFill {
     }
   }
 
-  /** Copies the last window; nothing can be filled after this. */
+  /** Copies the last staging window; nothing can be filled after this. */
   finish(): void {
     const rec = this.#device.record('fill weight');
     const windows = this.end(rec);
@@ -111,13 +117,13 @@ export class WeightFill {
     this.#device.destroy(...windows);
   }
 
-  /** The same within a recording; the tensors that are free when it is submitted. */
+  /** Ends filling within a recording; returns the tensors to free once it is submitted. */
   end(rec: Recorder): readonly Tensor[] {
     this.#close(rec);
     return this.#spent.splice(0);
   }
 
-  /** The window that a column lies in. */
+  /** The staging window that a column belongs to. */
   #window(rec: Recorder, part: LinearPart, column: number): Window {
     const first = column - (column % WINDOW);
     if (this.#open?.part === part && this.#open.first === first) return this.#open;

@@ -1,4 +1,4 @@
-/** Weight matrices as they lie on a device, and the fragments by which kernels read them. */
+/** Weight matrices on a device, and the WGSL fragments by which kernels read them. */
 import type { Variant } from '../gpu/kernel.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { BLOCK, blocksPerWord, hasWide } from '../weights/block-format.ts';
@@ -9,23 +9,29 @@ import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
 import type { WordPlace } from './weight-place.ts';
 
-/** A weight matrix [N, K], stacked by rows of N from parts, each in a buffer of its own: types may differ, and the adapter limits what a binding holds. */
+/**
+ * A weight matrix [N, K], stacked by rows from parts, each in a buffer of its own: storage types may differ, and the adapter limits the
+ * size of a binding.
+ */
 export interface LinearWeight {
   readonly inFeatures: number;
   readonly outFeatures: number;
   readonly parts: readonly LinearPart[];
 }
 
-/** How a part of a weight is stored: kernels choose their variant by it. */
+/** How a part of a weight is stored; kernel variants depend on it. */
 export interface StoredAs {
   readonly dtype: WeightType;
   readonly place: WordPlace;
 }
 
 export interface LinearPart extends StoredAs {
-  /** Floats: `[ceil(K/4)][padded]` of 4 values along K, or in groups of columns (weight-place.ts). Blocks: as pack_blocks.wgsl lays them out. */
+  /**
+   * Floats: `[ceil(K/4)][padded]` of 4 values along K, or in groups of columns (weight-place.ts). Quantised blocks: laid out as by
+   * pack_blocks.wgsl.
+   */
   readonly weight: Tensor;
-  /** First output feature, count, and count padded to 8, or to whole groups of columns. */
+  /** First output feature, number of them, and that number padded to 8, or to whole groups of columns. */
   readonly first: number;
   readonly count: number;
   readonly padded: number;
@@ -38,7 +44,10 @@ export interface WeightVariant {
   readonly texture?: string;
 }
 
-/** The variant of kernels whose binding is called `weight`. Floats have no blocks: what a kernel takes for one is `quads` times four of them. */
+/**
+ * The variant of kernels whose binding is called `weight`. Floats have no blocks: a kernel processes `quads` quads of them at a time
+ * instead.
+ */
 export function weightVariant({ dtype, place }: StoredAs, quads = 1): WeightVariant {
   const inTexture = place === 'texture' && { texture: 'weight' };
   if (!isBlockType(dtype)) return { storage: dtype, consts: { BLOCK_QUADS: quads }, ...inTexture };
@@ -50,15 +59,15 @@ export function weightVariant({ dtype, place }: StoredAs, quads = 1): WeightVari
   return { storage: dtype, consts, ...inTexture };
 }
 
-/** 16 signed bytes in four words. */
+/** 16 signed bytes, packed into four words. */
 function tableConsts(table: readonly number[]): Readonly<Record<string, number>> {
   const words = new Uint32Array(Int8Array.from(table).buffer);
   return Object.fromEntries([...words].map((word, i) => [`TABLE_${i}`, word]));
 }
 
 /**
- * The fragments that read weights of a variant's storage in blocks: block_at, next_block, word_at and block_quad; with `columns` of 4 the next_blocks and
- * words_at of four columns beside each other, in wider loads.
+ * WGSL fragments that read a variant's quantised weights: block_at, next_block, word_at and block_quad; with `columns` of 4 also
+ * next_blocks and words_at, which read four adjacent columns in wider loads.
  */
 export function weightFragments({ storage = 'f32', texture }: Variant, columns: 1 | 4 = 1): readonly string[] {
   const format = BLOCK_FORMATS[storage as BlockType] as (typeof BLOCK_FORMATS)[BlockType] | undefined;
@@ -81,7 +90,7 @@ function floatFragments(storage: string, columns: 1 | 4, inTexture: boolean): re
   return [...widened, ...(columns === 1 ? ['lib/floats_of_column.wgsl'] : ['lib/float_columns.wgsl', 'lib/floats_of_columns.wgsl'])];
 }
 
-/** The fragment that widens four stored floats, of one column or of each of four beside each other. */
+/** WGSL fragment that widens four stored floats, of one column or of each of four adjacent ones. */
 export function floatFragment({ storage = 'f32' }: Pick<Variant, 'storage'>, columns: 1 | 4 = 1): string {
   return columns === 4 ? `lib/quad_${storage}.wgsl` : `lib/weight_${storage}.wgsl`;
 }

@@ -1,4 +1,4 @@
-/** The cases of the self-test that speech and transcription have more than chat: convolutions, and attention without pages. */
+/** Self-test cases of kernels that speech and transcription need beyond chat: convolutions, and attention without pages. */
 import type { Kernel } from '../gpu/kernel.ts';
 import { CONV1D_BROADCAST, CONV1D_QUAD, CONV1D_TEXELS, CONV1D_TILE, conv1d, convInput, packConv1d } from '../ops/conv.ts';
 import {
@@ -13,7 +13,7 @@ import { activationOf, storedAs } from './workbench.ts';
 import type { CheckMaker } from './workbench.ts';
 
 const [ROWS, CHANNELS, TAPS] = [21, 12, 3] as const;
-/** The rows as two sequences. */
+/** The rows as two sequences: the number of rows of each. */
 const SEQUENCES = [8, 13] as const;
 
 /** Three taps, whose first and last positions hang over, of one sequence or of two. */
@@ -56,13 +56,13 @@ const checkConv =
 
 const [KEYS, HEADS] = [37, 2] as const;
 
-/** As many queries as take the kernel, unless the variant is that for one. */
+/** Attention with enough queries for the kernel, unless the variant is that for one. */
 const checkDense =
   (most: number): CheckMaker =>
   ({ consts = {} }, bench) => {
     const headDim = 4 * consts['D4']!;
     const queries = consts['QUERIES'] === 1 ? 1 : most;
-    // Where one sequence has a kernel of its own, only tiles take the other.
+    // One sequence takes another kernel here; only tiles take this one.
     const tiled = consts['QUERIES'] !== undefined && queries > 1 && isQuad(bench.device.caps);
     const over = tiled ? { tiles: bench.words([0, KEYS, 0, queries], [1, 4]), count: 1, rows: queries } : { queries, keys: KEYS };
     const width = HEADS * headDim;
@@ -79,7 +79,7 @@ const checkDense =
     return { record: (rec) => denseAttention(rec, { ...given, over }), out, expected, tolerance: 1e-8 };
   };
 
-/** Of a cache, keys and values beside each other, behind rows of another window. */
+/** Attention over a cache with keys and values side by side, behind rows of another window. */
 const checkCached: CheckMaker = ({ consts = {} }, bench) => {
   const headDim = 4 * consts['D4']!;
   const queries = consts['QUERIES'] === 1 ? 1 : 4;
@@ -99,7 +99,7 @@ const checkCached: CheckMaker = ({ consts = {} }, bench) => {
   return { record: (rec) => denseAttention(rec, { ...given, over }), out, expected, tolerance: 1e-8 };
 };
 
-/** By kernel. */
+/** Checks by kernel. */
 export const AUDIO_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [CONV1D_TILE, checkConv('buffer')],
   [CONV1D_BROADCAST, checkConv('buffer')],

@@ -1,4 +1,4 @@
-/** The self-test's cases of products with what stands around them. */
+/** Self-test cases of products fused with the kernels around them. */
 import type { Kernel } from '../gpu/kernel.ts';
 import { LINEAR_FUSED, gatedLinear, normedLinear } from '../ops/fused-linear.ts';
 import { NO_SLOT, createKVCache } from '../ops/kv.ts';
@@ -26,7 +26,10 @@ function inputsOf(storage: WeightType, consts: Readonly<Record<string, number>>)
   return whole + (!isBlockType(storage) && BLOCK_QUADS === 1 ? 4 : 0);
 }
 
-/** Inputs for which kernels of GPUs take a variant: as many chunks as it has slices for, and a quad or more beyond whole loads where it has smaller ones. */
+/**
+ * Inputs for which kernels of GPUs take a variant: as many chunks as it has slices for, and a quad or more beyond whole loads where it has
+ * smaller ones.
+ */
 export function splitInputs({ SLICES, BLOCK_QUADS, NORM_LANES }: Readonly<Record<string, number>>): number {
   const isShort = NORM_LANES === undefined ? SLICES === 16 : NORM_LANES !== 256;
   return (isShort ? 256 : 1280) + oddInputs(BLOCK_QUADS);
@@ -177,7 +180,7 @@ const TEXTURE_QUADS: readonly QuadPlace[] = [
   (slot, d, d8) => 2 * (slot * d8 + (d % d8)) + Math.floor(d / d8),
 ];
 
-/** By kernel. */
+/** Checks by kernel. */
 export const FUSED_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [LINEAR_FUSED, checkFused],
   [LINEAR_NORMED, checkMany],

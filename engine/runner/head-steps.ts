@@ -1,4 +1,7 @@
-/** What the head that guesses is told of a batch (models/layers/draft-head.ts): uploads of one device, since a split model has no such head. */
+/**
+ * Inputs of the draft head (models/layers/draft-head.ts) for each batch. They are uploaded to one device, since a split model has no draft
+ * head.
+ */
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -14,31 +17,34 @@ import type { Batch, BatchItem } from '../scheduler/batch.ts';
 import type { Sequence } from '../scheduler/sequence.ts';
 import { ITEM_WORDS, decodeBuckets } from './step-input.ts';
 
-/** Rows of sequences at a time, positions of a prompt and guesses of the head for a sequence that a step has at most. */
+/** Most running sequences, most prompt tokens per step, and most drafts per sequence and step. */
 export interface HeadLimits {
   readonly maxRunning: number;
   readonly prefillChunk: number;
   readonly headDrafts: number;
 }
 
-/** Where the head leaves guess number `index` for the sequence in row `row` of the block table, among the tokens that are taken from the device. */
+/** Slot in Sampler.lastTokens where the draft head leaves guess number `index` for the sequence in block table row `row`. */
 export function guessSlot({ maxRunning, headDrafts }: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>, row: number, index: number): number {
   return maxRunning + 1 + row * headDrafts + index;
 }
 
-/** Hidden states that are kept from step to step: of the positions that a step has sampled at, for each sequence; and one that nobody reads. */
+/**
+ * Number of hidden states kept from step to step: for each sequence those of the positions that its last step sampled at, and one more that
+ * padding writes to.
+ */
 export function keptStates({ maxRunning, headDrafts = 0 }: Pick<HeadLimits, 'maxRunning'> & Partial<HeadLimits>): number {
   return headDrafts > 0 ? maxRunning * (1 + headDrafts) + 1 : 0;
 }
 
-/** The hidden states in a row of the block table: of positions [first, first + count) of a sequence. */
+/** Hidden states kept for one block table row: of positions [first, first + count) of a sequence. */
 interface Kept {
   readonly sequence: Sequence;
   readonly first: number;
   readonly count: number;
 }
 
-/** One of several guesses after each other. */
+/** Inputs of one pass of the draft head: round i guesses the i-th draft of each sequence. */
 interface Round {
   readonly positions: Tensor;
   readonly slots: Tensor;
@@ -46,12 +52,14 @@ interface Round {
   readonly settings: Tensor;
 }
 
-/** The tensors that a head's passes read, written for each batch. */
+/** The tensors that the draft head's passes read, written for each batch. */
 export class HeadSteps {
-  /** [B] u32: the token that a sequence's first guess follows, and the guesses of the round before. */
+  /**
+   * [B] u32: `tokens` has the last token of each sequence, unresolved; `ids` has it resolved, and after each round that round's guesses.
+   */
   readonly tokens: Tensor;
   readonly ids: Tensor;
-  /** Of the batch that was uploaded last: rounds of guesses, rows of each, padding included, and the longest text among them. */
+  /** Of the batch uploaded last: rounds of guesses, rows of each (padding included), and the longest sequence among them. */
   rounds = 0;
   rows = 0;
   longest = 0;
@@ -62,7 +70,7 @@ export class HeadSteps {
   readonly #follow: Omit<FollowInput, 'copies'>;
   readonly #hidden: Tensor;
   readonly #rounds: readonly Round[];
-  /** By row of the block table. */
+  /** Kept hidden states by block table row. */
   readonly #kept = new Map<number, Kept>();
   #copies = 0;
 
@@ -79,7 +87,7 @@ export class HeadSteps {
       previous: make('hidden before', [rows]),
       positions: make('positions before', [rows]),
       slots: makeSlots('slots before', rows),
-      // A sequence has one item, and decodes are padded.
+      // A sequence has one item per step, and decodes are padded.
       pairs: make('kept rows', [2 * maxRunning * (1 + headDrafts), 2]),
     };
     this.tokens = make('tokens to guess from', [maxRunning]);
@@ -93,12 +101,12 @@ export class HeadSteps {
     }));
   }
 
-  /** What follows the forward pass of the last batch, or of one whose rows are `padded` decodes. */
+  /** The draft head's input behind the forward pass of the batch uploaded last, or of a decode plan with `padded` rows. */
   follow(padded?: number): FollowInput {
     return { ...this.#follow, copies: padded ?? this.#copies };
   }
 
-  /** A round of guesses, of `batch` with rows of its own. */
+  /** The input of one round of guesses: `batch` with the round's own positions, slots and tiles. */
   guess(round: number, batch: ForwardInput): GuessInput {
     const { positions, slots, tiles } = this.#rounds[round]!;
     const split = batch.split && { ...batch.split, positions };
@@ -109,7 +117,7 @@ export class HeadSteps {
     return this.#rounds[round]!.settings;
   }
 
-  /** Of the first `count` rows of sampled tokens: the guesses of the batch, in its order. */
+  /** Reads the batch's guesses, in batch order, out of the contents of Sampler.lastTokens. */
   guesses({ prefills }: Batch, tokens: Uint32Array): Uint32Array {
     const guessed = prefills.filter(({ drafts }) => drafts[0] === FROM_HEAD);
     return Uint32Array.from(
@@ -117,7 +125,10 @@ export class HeadSteps {
     );
   }
 
-  /** Takes what follows a batch's forward pass, of `rows` rows with padding. Its hidden states are kept from now on. */
+  /**
+   * Uploads the draft head's input behind a batch's forward pass of `rows` rows, padding included, and notes which hidden states are kept
+   * from then on.
+   */
   uploadFollow({ decodes, prefills }: Batch, rows: number): void {
     const { maxRunning, headDrafts } = this.#limits;
     const first = firstFinal(keptStates(this.#limits));
@@ -127,7 +138,7 @@ export class HeadSteps {
     for (const { sequence, start, count, samples } of [...decodes, ...prefills]) {
       for (let position = start; position < start + count; position++, row++) {
         const before = position > start ? first + row - 1 : this.#place(sequence, position - 1);
-        // A text begins with none, and where the rest of a prefix is cached, the one before it has gone.
+        // Position 0 has no previous hidden state, and behind a cached prefix it was not kept.
         if (before === undefined) continue;
         [previous[row], positions[row], slots[row]] = [before, position - 1, this.#slot(sequence, position - 1)];
       }
@@ -135,7 +146,7 @@ export class HeadSteps {
       for (let i = 0; i < kept; i++) pairs.push(first + row - kept + i, sequence.row * (1 + headDrafts) + i);
       this.#kept.set(sequence.row, { sequence, first: start + count - kept, count: kept });
     }
-    // Plans have a copy for every row.
+    // Captured plans copy a row for every padding row too.
     for (; row < rows; row++) pairs.push(first + row, maxRunning * (1 + headDrafts));
     this.#copies = pairs.length / 2;
     this.#device.write(this.#follow.previous, previous);
@@ -144,7 +155,10 @@ export class HeadSteps {
     this.#device.write(this.#follow.pairs, Uint32Array.from(pairs));
   }
 
-  /** Takes what a batch wants guessed, before what follows it: guesses are made of what the steps before have kept. */
+  /**
+   * Uploads the rounds of guesses that a batch asks for. Call it before uploadFollow: guesses start from hidden states that earlier steps
+   * have kept.
+   */
   uploadGuesses({ prefills }: Batch): void {
     const { maxRunning } = this.#limits;
     const items = prefills.filter(({ drafts }) => drafts[0] === FROM_HEAD);
@@ -185,7 +199,7 @@ export class HeadSteps {
     }
   }
 
-  /** Where the hidden state of a sequence's position is kept; undefined = it is not. */
+  /** Index of the kept hidden state of a sequence's position; undefined = it was not kept. */
   #place(sequence: Sequence, position: number): number | undefined {
     const kept = this.#kept.get(sequence.row);
     if (kept?.sequence !== sequence || position < kept.first || position >= kept.first + kept.count) return undefined;
@@ -197,7 +211,7 @@ export class HeadSteps {
   }
 }
 
-/** Position of the last token that is not guessed. */
+/** Position of an item's last token that is no draft. */
 function lastPosition({ start, count, drafts }: BatchItem): number {
   return start + count - drafts.length - 1;
 }

@@ -1,4 +1,4 @@
-/** The self-test's cases of what a transcription model has more than others: mel spectra, times of words, the choice of tokens under rules. */
+/** Self-test cases of kernels that only transcription models need: mel spectra, word timestamps, sampling under rules. */
 import type { Kernel } from '../gpu/kernel.ts';
 import { inTexels } from '../ops/texels.ts';
 import { ALIGNMENT_MATRIX, ATTENTION_WEIGHTS, alignmentMatrix, attentionWeights } from '../ops/alignment.ts';
@@ -171,7 +171,7 @@ const checkCandidates: CheckMaker = ({ overrides = {} }, bench) => {
   };
 };
 
-/** By kernel. */
+/** Checks by kernel. */
 export const HEARING_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [MEL_SCALE, checkMel],
   [MEL_DENOISE, checkDenoise],

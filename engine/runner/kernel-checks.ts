@@ -1,4 +1,4 @@
-/** One small case for each kernel that models live on, made for a pipeline that is there: what the self-test runs. */
+/** One small self-test case for each essential kernel, made for a compiled pipeline. */
 import type { Kernel } from '../gpu/kernel.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { GATE_MUL, gateMul } from '../ops/activation.ts';
@@ -45,7 +45,7 @@ const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string,
   [LINEAR_TEXELS, ({ ROW_BLOCKS, LANES }) => (ROW_BLOCKS === 2 ? LANES! + 1 : 3)],
   [LINEAR_QUAD, ({ ROWS }) => ({ 1: 1, 4: 2 })[ROWS!] ?? 5],
   [LINEAR_SPLIT, ({ ROWS }) => ROWS!],
-  // More than a tile.
+  // More rows than a tile.
   [LINEAR_MATRIX, ({ SIZE, SIDE_M }) => 2 * SIZE! * SIDE_M! + 3],
   [LINEAR_BLOCK, ({ TILE_M, TILE_N, SIDE }) => rowsOfBlock(TILE_M!, TILE_N!, SIDE!)],
 ];
@@ -56,7 +56,7 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
   return ({ storage, texture, consts = {}, overrides = {} }, bench) => {
     const n = kernel === LINEAR_ROWS && consts['TILE_N']! > 8 ? WIDE : COLUMNS;
     const k = kernel === LINEAR_SPLIT ? splitInputs(consts) : 256 + (kernel === LINEAR_TILE && !isBlockType(storage as WeightType) ? 4 : 0);
-    // No case for a shape that the autotune chose: it compared its bits with the default's, which has a case.
+    // No case for a shape that the autotuner chose: it compared the bits with those of the default, which has a case.
     const m = rowsOf(consts);
     if (m === undefined) return undefined;
     if (kernel === LINEAR_SPLIT && !isFirstShape(consts, m, k)) return undefined;
@@ -148,12 +148,15 @@ const checkGate: CheckMaker = ({ overrides = {} }, bench) => {
   };
 };
 
-/** Positions of the sequence that attention is tried with: beyond one page and one part. */
+/** Positions of the test sequence of attention: more than one page and one part. */
 const POSITIONS = ATTENTION_SPLIT + 45;
-/** Tolerances by what pages store: int8 rounds the most. */
+/** Tolerances by KV type: int8 rounds the most. */
 const KV_TOLERANCE: Readonly<Record<KVType, number>> = { f32: 1e-8, f16: 1e-6, int8: 1e-3 };
 
-/** Rotation, the writing of pages and attention over them: as a tile of a prompt has them, or as decodes do, whose parts are put together in the kernel or behind it. */
+/**
+ * Checks rotary embeddings, storing in pages and attention over them: as a prefill tile, or as decodes, whose parts are reduced in the
+ * kernel or after it.
+ */
 const checkAttention: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
   const { PAGE = 16, D4 = 8, GROUP = 1, SHARES = 1, QUERIES = 1 } = consts;
   const dtype = (storage ?? 'f32') as KVType;
@@ -244,12 +247,12 @@ function plainAttention(
   }).flat();
 }
 
-/** Rows that have one choice: the largest logit, and those whose cuts leave no other. */
+/** Rows with only one possible token: the largest logit, or cuts that leave no other. */
 function checkSampling(vocabulary: number): CheckMaker {
   return ({ overrides = {} }, bench) => {
     const { device } = bench;
     const rows = [GREEDY_SAMPLING, { ...GREEDY_SAMPLING, temperature: 1, topK: 1 }, { ...GREEDY_SAMPLING, temperature: 0.5, topP: 1e-6 }];
-    // With noise the argmax is in the case of what finds the thresholds.
+    // With noise, the argmax kernel is checked in the threshold kernels' case.
     if (overrides['NOISE'] === 1) return undefined;
     const greedy = overrides['NOISE'] === 0;
     const words = new Uint32Array(rows.length * SAMPLING_ROW_WORDS);
@@ -272,7 +275,7 @@ function checkSampling(vocabulary: number): CheckMaker {
   };
 }
 
-/** By kernel. Those that come with another are in its case. */
+/** Checks by kernel. A kernel that only runs after another is checked in that one's case. */
 export const KERNEL_CHECKS: ReadonlyMap<Kernel, CheckMaker> = new Map<Kernel, CheckMaker>([
   ...LINEAR_TAKES.map(([kernel, rowsOf]) => [kernel, checkLinear(kernel, rowsOf)] as const),
   [EMBEDDING, checkEmbedding],

@@ -19,16 +19,16 @@ import { FairQueue } from '../util/fair-queue.ts';
 import { alignUp, indexBeyond } from '../util/math.ts';
 import { warmUp } from './warm-up.ts';
 
-/** One piece of text to speak. */
+/** One piece of an utterance to synthesise. */
 export interface SpeechPiece {
-  /** Phoneme ids without the zeros at both ends. */
+  /** Phoneme ids, without the zeros at both ends. */
   readonly ids: readonly number[];
   readonly voice: Voice;
-  /** Divides durations. */
+  /** Speed, which durations are divided by. */
   readonly speed: number;
   /** u32 key of the noise. */
   readonly seed: number;
-  /** Where in its noise the piece begins: no less than the samples of the utterance before it, so that no noise is heard twice. */
+  /** Sample of the utterance's noise at which the piece begins: at least the number of samples before it, so that no noise is repeated. */
   readonly firstSample: number;
 }
 
@@ -51,28 +51,32 @@ interface Sentence extends FrameSentence {
 }
 
 /**
- * Phonemes of a batch on software adapters. They compute as long for two sentences at once as for one after the other, so a larger batch would only make
- * the first wait for the last; in one of this size dispatches without enough work for all cores are few.
+ * Phonemes per batch on software adapters. There two sentences at once take as long as one after the other, so a larger batch would only
+ * make the first wait for the last; in one of this size few dispatches leave cores idle.
  */
 const SOFTWARE_TOKENS = 192;
-/** How much longer than the piece whose turn it is those beside it may be: it waits for them. */
+/** How many times longer than the piece whose turn it is other pieces of its batch may be, since it waits for them. */
 const LONGER = 2;
 
-/** A word: as many rows take the kernels of a sentence, and on a software adapter every second of audio takes seconds. */
+/**
+ * Phonemes of the warm-up, a word: this many rows take the kernels of a sentence, and on a software adapter every second of audio takes
+ * seconds.
+ */
 const WARM_UP_IDS = 8;
 
-/** The longest piece. */
+/** Limits of a piece. */
 export interface PieceLimits {
-  /** Phonemes and the zeros at both ends. */
+  /** Phonemes, with the zeros at both ends. */
   readonly maxTokens: number;
   /** Token frames. */
   readonly maxFrames: number;
 }
 
 /**
- * Runs pieces in batches on one workspace, which has room for the longest piece that there was so far: one of the limits' length takes some 500 KB a
- * frame of published Kokoro, and most texts have none. A batch is a few submissions with waits between them, so that a chat step need not wait for a
- * whole sentence. Every kernel gives a piece the bits that it has alone, and the noise is keyed by the piece, so nothing that runs beside it can change it.
+ * Runs pieces in batches on one workspace, which has room for the longest piece so far: at the limits it takes some 500 KB per frame of
+ * published Kokoro, and most pieces are far shorter. A batch is a few submissions with waits in between, so that a chat step need not wait
+ * for a whole sentence. Every kernel gives a piece the same bits as alone, and noise is keyed by the piece, so nothing that runs beside a
+ * piece can change it.
  */
 export class KokoroRunner {
   readonly config: KokoroConfig;
@@ -83,7 +87,7 @@ export class KokoroRunner {
   #ws: KokoroWorkspace;
   readonly #waiting = new FairQueue<Waiting>();
   #running: Promise<void> | undefined;
-  /** The samples of the last batch, on their way: the next one begins meanwhile, behind it on the device's queue. */
+  /** Pending readback of the last batch's samples; the next batch is already queued behind it on the device. */
   #delivering: Promise<void> | undefined;
 
   constructor(device: Device, config: KokoroConfig, weights: KokoroWeights, { maxTokens, maxFrames }: PieceLimits) {
@@ -95,12 +99,12 @@ export class KokoroRunner {
     this.#ws = createKokoroWorkspace(device, config, weights, maxTokens, Math.min(FRAME_STEP, maxFrames));
   }
 
-  /** Bytes of the workspace at most. */
+  /** Bytes of the workspace at these limits. */
   static bytes(device: Device, config: KokoroConfig, sizes: StyleSizes, { maxTokens, maxFrames }: PieceLimits): number {
     return device.measure(() => void createKokoroWorkspace(device, config, sizes, maxTokens, maxFrames));
   }
 
-  /** Compiles every kernel and speaks a first piece, so that later ones compile nothing. */
+  /** Compiles every kernel and synthesises a first piece, so that later ones compile nothing. */
   async warmUp(voice: Voice): Promise<void> {
     const frames = { index: new Uint32Array(8), seed: 0, firstSample: 0 };
     const piece = (rec: Recorder): void => {
@@ -111,14 +115,14 @@ export class KokoroRunner {
       this.config.generator.upsampleRates.forEach((_, stage) => forwardStage(rec, this.#weights, this.#ws, stage, batch));
       forwardHead(rec, this.#weights, this.#ws, batch);
     };
-    // As many rows as there are kernels for.
+    // Row counts for which there are different kernels.
     const sizes = [MAX_SENTENCES, 3, 2].map(
       (sentences) => (rec: Recorder) => projectStyle(rec, this.#weights.decoderStyle, this.#ws.decoderStyles, sentences),
     );
     await warmUp(this.#device, { work: [piece], sizes, tryOut: () => this.#tryOut(voice) });
   }
 
-  /** Two pieces at once, because some matrix products have kernels for one row. */
+  /** Runs two pieces at once, because some matrix products have kernels for one row. */
   async #tryOut(voice: Voice): Promise<string | undefined> {
     const piece = { ids: new Array<number>(WARM_UP_IDS).fill(0), voice, speed: 1, seed: 0, firstSample: 0 };
     const never = new AbortController().signal;
@@ -128,13 +132,13 @@ export class KokoroRunner {
   }
 
   /**
-   * Audio of a piece; undefined when it is longer than the limits. Pieces take fair turns, by how much of their utterances was spoken before; others that
-   * wait go with the one whose turn it is.
+   * Synthesises a piece; undefined when it is longer than the limits. Pieces take fair turns by how much of their utterances was spoken
+   * before; other waiting pieces join the batch of the one whose turn it is.
    */
   run(piece: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ piece, signal, resolve, reject }, piece.firstSample);
-      // After this tick, so that pieces that come together go together.
+      // Start after this tick, so that pieces that arrive together run together.
       this.#running ??= Promise.resolve().then(() => this.#runAll());
     });
   }
@@ -154,7 +158,10 @@ export class KokoroRunner {
     this.#running = undefined;
   }
 
-  /** The piece whose turn it is and those that may go with it, the shortest first. A piece has no more than twice as long ones beside it. */
+  /**
+   * Takes the next batch: the piece whose turn it is and those that may go with it, shortest first. No piece has more than LONGER times as
+   * long ones beside it.
+   */
   #takeBatch(): Waiting[] {
     const first = this.#waiting.take();
     if (!first) return [];
@@ -187,7 +194,7 @@ export class KokoroRunner {
     }
   }
 
-  /** Speaks neighbours of a text batch. */
+  /** Synthesises consecutive sentences of a text batch. */
   async #speak(text: TextBatch, from: number, sentences: readonly Sentence[]): Promise<void> {
     const counts = sentences.map(({ index }) => index.length);
     const frames = batchFrames(counts);
@@ -195,7 +202,7 @@ export class KokoroRunner {
     const refused = frames > this.#ws.maxFrames ? await this.#grow(frames) : undefined;
     if (refused && sentences.length === 1) return sentences[0]!.waiting.reject(refused);
     if (refused) {
-      // Each alone may have room.
+      // Each may fit by itself.
       for (const [i, sentence] of sentences.entries()) await this.#speak(text, from + i, [sentence]);
       return;
     }
@@ -210,7 +217,8 @@ export class KokoroRunner {
     const rec = this.#device.record('speech head');
     forwardStage(rec, this.#weights, this.#ws, stages - 1, batch);
     forwardHead(rec, this.#weights, this.#ws, batch);
-    // All of the tensor, whatever the pieces' length: staging buffers come in powers of two, and a new size would be a new buffer.
+    // Read the whole tensor, whatever the pieces' length: staging buffers have sizes of powers of two, and a new size would be a new
+    // buffer.
     const readback = rec.readback(this.#ws.generator.audio);
     rec.submit();
     await this.#delivering;
@@ -234,13 +242,13 @@ export class KokoroRunner {
   }
 
   /**
-   * Makes room for `frames`; gives the error where the device has none, and then leaves as much room as there was. What was computed a token stays;
-   * nothing is in flight once the last batch's samples are there.
+   * Grows the frame workspace to `frames`; returns the error when the device has no memory, and then leaves as much room as before. The
+   * text side stays; nothing is in flight once the last batch's samples have been read.
    */
   async #grow(frames: number): Promise<EngineError | undefined> {
     await this.#delivering;
     const { generator, curves, decoder, scratch, frameInput, frameGates, maxFrames } = this.#ws;
-    // Before the larger one is made, so that both need not fit. Where there is no room at all, the last one is gone already.
+    // Freed before the larger one is allocated, so that both need not fit.
     if (maxFrames > 0) this.#device.destroy(...ownedTensors({ generator, curves, decoder, scratch, frameInput, frameGates }));
     this.#ws = { ...this.#ws, maxFrames: 0 };
     const refused = await this.#makeFrames(Math.min(alignUp(frames, FRAME_STEP), this.#maxFrames));
@@ -248,7 +256,7 @@ export class KokoroRunner {
     return refused;
   }
 
-  /** Makes room for that many frames where there is none; gives the error where the device cannot. */
+  /** Allocates a frame workspace where there is none; returns the error when the device cannot. */
   async #makeFrames(maxFrames: number): Promise<EngineError | undefined> {
     let made: FrameWorkspace | undefined;
     const make = (): FrameWorkspace => (made = createFrameWorkspace(this.#device, this.config, maxFrames));
@@ -256,7 +264,7 @@ export class KokoroRunner {
       this.#ws = { ...this.#ws, ...(await allocate(this.#device, 'room for a longer sentence', make)) };
       return undefined;
     } catch (error) {
-      // Some of it the device may have given.
+      // The device may have allocated part of it.
       if (made) this.#device.destroy(...ownedTensors(made));
       if (error instanceof EngineError) return error;
       throw error;
@@ -271,7 +279,7 @@ export class KokoroRunner {
     return writeText(this.#device, this.config, this.#ws, sentences);
   }
 
-  /** Frames of each token at speed 1, not yet rounded. */
+  /** Durations of the tokens, in frames at speed 1, not yet rounded. */
   async #durations(text: TextBatch): Promise<Float32Array> {
     const rec = this.#device.record('speech text');
     forwardText(rec, this.#weights, this.config, this.#ws, text);
@@ -287,7 +295,7 @@ export class KokoroRunner {
     forwardSource(rec, this.#weights, this.config, this.#ws, batch);
   }
 
-  /** Nothing where nobody waits any more. */
+  /** Does nothing when the waiter has gone. */
   async #step(label: string, waiting: readonly Waiting[], forward: (rec: Recorder) => void): Promise<void> {
     if (waiting.filter((one) => !gone(one)).length === 0) return;
     const rec = this.#device.record(label);
@@ -296,13 +304,13 @@ export class KokoroRunner {
   }
 }
 
-/** Tells a waiter that went away so. */
+/** Whether a waiter's request was aborted; rejects it if so. */
 function gone({ signal, reject }: Waiting): boolean {
   if (signal.aborted) reject(requestAborted());
   return signal.aborted;
 }
 
-/** Runs of neighbours whose frames are at most `most` together; one that has more is alone. */
+/** Groups consecutive sentences so that each group has at most `most` frames; a sentence with more is alone. */
 function groupsOf(sentences: readonly Sentence[], most: number): { readonly from: number; readonly to: number }[] {
   const groups: { from: number; to: number }[] = [];
   let frames = Infinity;
@@ -317,7 +325,7 @@ function groupsOf(sentences: readonly Sentence[], most: number): { readonly from
   return groups;
 }
 
-/** The token of each frame: durations over speed, rounded half to even as PyTorch does, at least one frame a token. */
+/** The token of each frame: durations divided by speed, rounded half to even as in PyTorch, at least one frame per token. */
 function frameIndex(durations: Float32Array, speed: number): Uint32Array<ArrayBuffer> {
   const counts = Array.from(durations, (duration) => Math.max(1, roundHalfToEven(duration / speed)));
   const index = new Uint32Array(counts.reduce((a, b) => a + b, 0));

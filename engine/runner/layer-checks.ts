@@ -1,4 +1,4 @@
-/** The self-test's cases of what some families of chat models have: norms of heads, gates of other kinds, streams, and what chooses rows. */
+/** Self-test cases of kernels that some families of chat models need: norms of heads, other gates, streams, and gathering rows. */
 import type { Kernel } from '../gpu/kernel.ts';
 import { GATE_CLAMPED, GATE_SLICE, GATE_SPARSE, MUL_SIGMOID, SOFT_CAP, gateClamped, gateSlice, gateSparse, mulSigmoid, softCap } from '../ops/activation.ts'; // prettier-ignore
 import { BINARY, add, mul } from '../ops/elementwise.ts';
@@ -155,7 +155,7 @@ const checkResolve: CheckMaker = (_, bench) => {
   return { record: (rec) => resolveTokens(rec, { tokens, lastTokens, ids, rows: 3 }), out: ids, expected: [7, 4, 9], tolerance: 0 };
 };
 
-/** By kernel. */
+/** Checks by kernel. */
 export const LAYER_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [QK_NORM, checkHeadNorm],
   [MATCH_RMS, checkMatchRms],

@@ -1,4 +1,7 @@
-/** The self-test's cases of what puts weights on the device: the words there, to the bit. The model's own are there by then: nothing takes the place of what fails, and the start is refused. */
+/**
+ * Self-test cases of kernels that pack weights: the packed words are compared to the bit. The model's own weights are packed by then:
+ * nothing can replace a kernel that fails, so the start is refused.
+ */
 import type { Kernel } from '../gpu/kernel.ts';
 import { PACK_BLOCKS, packBlocks } from '../ops/pack-blocks.ts';
 import { PACK_FLOATS, PACK_TAPS, QUANTIZE_FLOATS, packFloats, packTaps } from '../ops/pack-floats.ts';
@@ -132,7 +135,7 @@ const checkRandomBlocks: CheckMaker = ({ storage }, bench) => {
   return { record: (rec) => randomBlocks(rec, { raw: out, random, blocks }), out, expected, tolerance: 0 };
 };
 
-/** By kernel. */
+/** Checks by kernel. */
 export const LOAD_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [PACK_FLOATS, checkFloats],
   [PACK_TAPS, checkTaps],

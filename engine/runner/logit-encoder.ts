@@ -6,18 +6,18 @@ import type { Sequence } from '../scheduler/sequence.ts';
 import { BIAS_WORDS, FRESH_HEAD } from './step-input.ts';
 import type { StepInput } from './step-input.ts';
 
-/** Added to the logit of a token that may not come: low enough for that, high enough to stay finite beside a grammar's mask. */
+/** Bias of a banned token: low enough to ban it, high enough to stay finite beside a grammar's mask. */
 const BAN = -1e30;
 
 /** Penalties that change nothing. */
 const NEUTRAL = PENALTY_NAMES.map((name) => SAMPLING[name].default);
 
-/** Writes down what sampled rows ask for beyond plain sampling: grammar masks, biases, penalties, log-probabilities. */
+/** Encodes the logit processing of sampled rows: grammar masks, biases, penalties, log-probabilities. */
 export class LogitEncoder {
-  /** The sequence whose tokens a slot's counts hold. */
+  /** By slot: the sequence whose tokens its counts hold. */
   readonly #counted: (Sequence | undefined)[] = [];
 
-  /** `rows` = rows that give logits: the sampled ones and padding. */
+  /** `rows` = logit rows: the sampled ones and padding. */
   encode(sampled: readonly SampledRow[], rows: number, input: StepInput): void {
     const options = sampled.map(({ sequence }) => sequence.sampling.logits);
     const processed = options.some((option) => option !== undefined);
@@ -38,7 +38,7 @@ export class LogitEncoder {
     input.set('changed', penalized || biases > 0 || options.some((option) => option?.constrained) ? 1 : 0);
   }
 
-  /** Rows without penalties get neutral ones; a sequence new to its slot brings the tokens it has. */
+  /** Rows without penalties get neutral ones; a sequence new to its slot also brings the tokens that it has. */
   #encodePenalties(sampled: readonly SampledRow[], rows: number, input: StepInput): void {
     const { penalties, countedSlots, fresh } = input;
     const floats = new Float32Array(penalties.buffer, penalties.byteOffset, penalties.length);
@@ -57,7 +57,7 @@ export class LogitEncoder {
       penalties[row * PENALTY_WORDS + 3] = sequence.row;
       countedSlots[row] = sequence.row;
       if (this.#counted[sequence.row] === sequence) continue;
-      // One that lost its place may come back to an earlier slot, whose counts lack what it says from now on.
+      // A retracted sequence may return to an earlier slot, whose counts would lack its tokens from here on.
       const earlier = this.#counted.indexOf(sequence);
       if (earlier >= 0) this.#counted[earlier] = undefined;
       this.#counted[sequence.row] = sequence;
@@ -94,7 +94,7 @@ function encodeBiases(sampled: readonly SampledRow[], input: StepInput): number 
   return count;
 }
 
-/** The request's own biases, and a ban of the tokens that would end the answer too early; each token once. */
+/** The request's own biases, and bans of the tokens that would end generation before `minTokens`; each token once. */
 function biasesOf({ sequence: { sampling, numPrompt }, position }: SampledRow): readonly (readonly [number, number])[] {
   const { logits } = sampling;
   if (!logits) return [];

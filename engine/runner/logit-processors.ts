@@ -22,7 +22,7 @@ import type { StepInput } from './step-input.ts';
 /** Log-probabilities of one sampled token, from the model's unmodified logits. */
 export interface TokenLogprobs {
   readonly logprob: number;
-  /** Best first. */
+  /** Alternatives, best first. */
   readonly top: readonly { readonly token: number; readonly logprob: number }[];
 }
 
@@ -39,8 +39,8 @@ interface Buffers {
 }
 
 /**
- * Grammar masks, biases, penalties and log-probabilities of a step, over the tokens whose logits this device holds. Their buffers are
- * made at the first step that asks for any of them and kept; others never come here.
+ * Grammar masks, biases, penalties and log-probabilities of a step, over the tokens whose logits this device has. Their buffers are
+ * allocated at the first step that asks for any of them, and kept.
  */
 export class LogitProcessors {
   readonly #device: Device;
@@ -50,7 +50,7 @@ export class LogitProcessors {
   #biasCount = 0;
   #buffers: Buffers | undefined;
 
-  /** `tokens` starts at a multiple of 32; `slots` = sequences that run at a time; `input` = any of the largest step's size. */
+  /** `tokens` must start at a multiple of 32; `slots` = most running sequences; `input` = any StepInput, whose arrays give the sizes. */
   constructor(device: Device, tokens: Range, slots: number, input: StepInput) {
     this.#device = device;
     this.#tokens = tokens;
@@ -58,7 +58,7 @@ export class LogitProcessors {
     this.#limits = { rows: input.masked.length, biases: input.biases.length / BIAS_WORDS };
   }
 
-  /** Uploads what a step's rows ask for. */
+  /** Uploads the masks, biases and penalties of a step's rows. */
   upload(input: StepInput): void {
     const buffers = (this.#buffers ??= this.#allocate());
     const rows = input.get('logitRows');
@@ -73,7 +73,7 @@ export class LogitProcessors {
     if (reported > 0) this.#device.write(buffers.logprobRows, input.reported.subarray(0, reported));
   }
 
-  /** The logits to sample from. */
+  /** Appends the processing; returns the logits to sample from. */
   process(rec: Recorder, input: StepInput, logits: Tensor): Tensor {
     if (input.get('changed') === 0) return logits;
     const rows = input.get('logitRows');
@@ -84,7 +84,7 @@ export class LogitProcessors {
     return processed;
   }
 
-  /** After sampling: counts the tokens, and reads the log-probabilities of the rows that report them. */
+  /** Appends what follows sampling: counting the tokens, and the log-probabilities of the rows that report them. */
   finish(rec: Recorder, input: StepInput, logits: Tensor, sampled: Tensor): Readback | undefined {
     const { slots, counts, logprobRows, logprobs: out } = this.#buffers!;
     if (input.get('penalized') !== 0) countTokens(rec, { slots, sampled, counts, rows: input.get('sampled') });
@@ -94,7 +94,7 @@ export class LogitProcessors {
     return rec.readback(out, count * LOGPROB_WORDS * 4);
   }
 
-  /** Counts a step's tokens where the host drew them, from this device's slice and others: `sampled` has one a row. */
+  /** Counts a step's tokens that the host sampled from this device's slice and others; `sampled` has one per row. */
   countDrawn(input: StepInput, sampled: Uint32Array): void {
     const { from, to } = this.#tokens;
     const rows = input.get('sampled');
@@ -165,7 +165,7 @@ export class LogitProcessors {
   }
 }
 
-/** What finish() read, by row of a batch's sampled list. `reported` = the rows that asked, in order. */
+/** Parses the readback of finish(), by row of batch.sampled. `reported` = the rows that asked, in order. */
 export function parseLogprobs(
   reported: Uint32Array,
   sampled: readonly SampledRow[],

@@ -1,4 +1,4 @@
-/** The one plan for memory: what every model takes of a device, made of configs and headers before anything is loaded. */
+/** Plans memory: how much of a device each model takes, from configs and headers, before anything is loaded. */
 import type { MemoryPlan, MemoryUse, ModelMemory } from '../api.ts';
 import { EngineError } from '../errors.ts';
 import type { Remedy } from '../errors.ts';
@@ -12,25 +12,25 @@ import type { StateShape } from '../ops/states.ts';
 import { formatBytes } from '../util/memory.ts';
 import { ceilDiv } from '../util/math.ts';
 
-/** What a model needs, in bytes, as far as its config and the headers of its checkpoint tell. */
+/** What a model needs, in bytes, as its config and the headers of its checkpoint tell. */
 export interface ModelDemand extends Pick<ModelMemory, 'id' | 'task'> {
   readonly weights: number;
-  /** Everything else that does not depend on how much there is: activations, tables, caches of a fixed size. */
+  /** Everything else whose size is fixed: activations, tables, caches of a fixed size. */
   readonly activations: number;
-  /** What the weights would take if they were quantised at load, by the value of the setting. */
+  /** What the weights would take if they were quantised at load, by value of the setting. */
   readonly quantised?: Readonly<Record<string, number>>;
-  /** Of a chat model: what takes the rest. */
+  /** KV pages and states, which take what is left; chat models only. */
   readonly pages?: Pick<MemoryRequest, 'kv' | 'state' | 'guesses' | 'maxRunning' | 'context' | 'prefillChunk'>;
 }
 
-/** What there is to divide. */
+/** The memory to divide. */
 export type MemoryShare = Pick<MemoryRequest, 'memory' | 'fraction' | 'maxBindingBytes'> & {
   /** Bytes that are taken already. */
   readonly taken: number;
 };
 
 /**
- * Divides a device's memory between its models: weights and activations of all of them first, then pages of keys and values. Throws
+ * Divides a device's memory between its models: weights and activations of all of them first, then KV pages. Throws
  * EngineError('out_of_memory') with the numbers and what to do when that is too much.
  */
 export function planModels({ taken, ...share }: MemoryShare, demands: readonly ModelDemand[]): MemoryPlan {
@@ -38,7 +38,7 @@ export function planModels({ taken, ...share }: MemoryShare, demands: readonly M
   const available = memory.bytes * fraction;
   const models: ModelMemory[] = [];
   let others = taken;
-  // Models with pages come last: theirs are made of what the others leave.
+  // Models with pages come last: their pages take what the others leave.
   for (const { id, task, weights, activations, quantised, pages } of [...demands].sort(
     (a, b) => Number(a.pages !== undefined) - Number(b.pages !== undefined),
   )) {
@@ -51,7 +51,7 @@ export function planModels({ taken, ...share }: MemoryShare, demands: readonly M
   return { deviceBytes: memory.bytes, source: memory.from, fraction, models, totalBytes: others };
 }
 
-/** Tokens of keys and values that fit beside a model's weights and activations; 0 when the model does not fit. */
+/** Tokens whose keys and values fit beside a model's weights and activations; 0 when the model does not fit. */
 export function tokensThatFit(share: MemoryShare, demand: ModelDemand & { readonly pages: NonNullable<ModelDemand['pages']> }): number {
   try {
     const [model] = planModels(share, [demand]).models;
@@ -62,7 +62,7 @@ export function tokensThatFit(share: MemoryShare, demand: ModelDemand & { readon
   }
 }
 
-/** A model that holds fewer tokens than this (or than its context) is of no use. */
+/** Least tokens that the KV cache must hold (or the context, if that is less): a model with fewer is of no use. */
 const LEAST_TOKENS = 256;
 
 const STORE_BYTES: Remedy = { does: 'store keys and values in bytes', settings: [{ name: 'kvCacheDtype', value: 'int8' }] };
@@ -71,7 +71,7 @@ export interface MemoryRequest {
   /** The model's id, for the message. */
   readonly model: string;
   readonly memory: DeviceMemory;
-  /** Share of the memory that may be taken. */
+  /** Share of the memory that may be used. */
   readonly fraction: number;
   /** Bytes that are taken already by other models. */
   readonly others: number;
@@ -79,32 +79,34 @@ export interface MemoryRequest {
   readonly activations: number;
   readonly quantised?: ModelDemand['quantised'];
   readonly kv: KVShape;
-  /** Of a model with recurrent layers. */
+  /** Absent in models without recurrent layers. */
   readonly state?: StateShape | undefined;
-  /** Guessed tokens are verified. */
+  /** Speculative decoding is on. */
   readonly guesses?: boolean;
   readonly maxRunning: number;
   /** Longest sequence asked for, in tokens. */
   readonly context: number;
-  /** Positions that a step computes of one sequence at most; absent = as many as it has. */
+  /** Most positions of one sequence that a step computes; absent = all of its positions. */
   readonly prefillChunk?: number | undefined;
   readonly maxBindingBytes: number;
 }
 
-/** Share of what weights and activations leave that goes to states, where there is not enough for all that may be asked for. */
+/**
+ * Share of the memory left by weights and activations that goes to recurrent states, where it does not suffice for all that may be needed.
+ */
 const STATE_SHARE = 1 / 4;
 
-/** Slots for a sequence and one for the prefix cache; where guesses are verified, a sequence has two. */
+/** State slots per running sequence: its own (two with speculative decoding), and one for the prefix cache. */
 function slotsEach(guesses: boolean): number {
   return guesses ? 3 : 2;
 }
 
-/** Sequences that may run at a time with so many slots for states: for each of them the prefix cache has one too. */
+/** Most sequences that may run with this many state slots. */
 export function runningWithin(slots: number, guesses = false): number {
   return Math.floor(slots / slotsEach(guesses));
 }
 
-/** Slots for states: for every sequence that may run and for the prefix cache, within their share of `left` bytes and what the adapter binds. */
+/** State slots for all running sequences and the prefix cache, within their share of `left` bytes and what the adapter binds. */
 function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBytes, guesses = false }: MemoryRequest): number {
   const fitting = Math.floor((left * STATE_SHARE) / slotBytes(state));
   const each = slotsEach(guesses);
@@ -112,8 +114,9 @@ function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBy
 }
 
 /**
- * Divides the memory: what weights and activations leave of the share goes to states of recurrent layers and pages of keys and values, at most what `maxRunning` sequences of
- * `context` tokens can use and what the adapter binds. Throws EngineError('out_of_memory') with the numbers and what to do when that is too little.
+ * Plans one model's memory. What weights and activations leave of the share goes to recurrent states and KV pages, at most what
+ * `maxRunning` sequences of `context` tokens can use and what the adapter binds. Throws EngineError('out_of_memory') with the numbers and
+ * what to do when that is too little.
  */
 export function planMemory(request: MemoryRequest): MemoryUse {
   const { memory, fraction, others, weights, activations, kv, state, context } = request;
@@ -141,12 +144,15 @@ export function planMemory(request: MemoryRequest): MemoryUse {
   };
 }
 
-/** Share of what is left for pages that those of layers with windows get at most, where there is not enough for all that running sequences may hold. */
+/**
+ * Share of the memory for pages that sliding-window layers get at most, where it does not suffice for all that running sequences may hold.
+ */
 const WINDOW_SHARE = 1 / 2;
 
 /**
- * Pages for `left` bytes. Layers that see a window only get as many as running sequences can hold at once, which is all that they need however long a text is; where memory is
- * short half of it, and never more than the others, of which every page of a text takes one.
+ * Pages that fit `left` bytes. Sliding-window layers get as many as running sequences can hold at once, which is all that they need however
+ * long sequences are. Where memory is short they get half of it, and never more pages than the full-attention layers, which need one for
+ * every page of a sequence.
  */
 function pagesWithin(left: number, { kv, maxRunning, context, prefillChunk = context, maxBindingBytes }: MemoryRequest) {
   const { pageSize } = kv;
@@ -167,12 +173,12 @@ function pagesWithin(left: number, { kv, maxRunning, context, prefillChunk = con
   return { pages, windowPages, bytes: pages * page.all + windowPages * ofWindow.all };
 }
 
-/** Pages of layers that see a window only that one sequence can hold. */
+/** Most pages of the sliding-window layers that one sequence holds. */
 function windowsOf({ kv, context, prefillChunk = context }: MemoryRequest): number {
   return mostWindowPages(largestWindow(kv) ?? 1, kv.pageSize, prefillChunk, context);
 }
 
-/** The longest sequence of at most `context` tokens that finds room in the pages. */
+/** The longest sequence, of at most `context` tokens, that fits the pages. */
 export function longestWithin(
   { kvPages, windowPages = 0, pageSize }: Pick<MemoryUse, 'kvPages' | 'windowPages' | 'pageSize'>,
   kv: Pick<KVShape, 'layers'>,
@@ -185,7 +191,7 @@ export function longestWithin(
   return fits ? longest : windowPages * pageSize;
 }
 
-/** What `tooLarge` says; `leastKv` = bytes of the least pages, of a model that has any. */
+/** The numbers that `tooLarge` reports. */
 type TooLarge = Pick<MemoryRequest, 'model' | 'memory' | 'fraction' | 'others' | 'weights' | 'activations'> & Partial<MemoryRequest>;
 
 function tooLarge(

@@ -1,4 +1,4 @@
-/** The self-test's cases of layers that are neither attention nor a plain MLP: recurrent ones, and mixtures of experts. */
+/** Self-test cases of layers other than attention and dense MLPs: recurrent layers, and mixtures of experts. */
 import type { Kernel } from '../gpu/kernel.ts';
 import {
   COMBINE_ROWS,
@@ -22,7 +22,10 @@ import * as recurrent from './plain/recurrent.ts';
 import { REDUCED_COLUMNS, checkedMatrix } from './workbench.ts';
 import type { CheckMaker, Workbench } from './workbench.ts';
 
-/** Rows of a sequence that begins with the state in slot 1, in two steps of which the second goes on from what the first leaves, and of one that begins then. */
+/**
+ * Rows of a sequence that begins with the state in slot 1, in two steps of which the second goes on from what the first leaves, and of one
+ * that begins then.
+ */
 const RUNS = [3, 2, 2] as const;
 const ROWS = 7;
 const SLOTS = 3;
@@ -40,7 +43,7 @@ function spansOf(bench: Workbench): readonly Spans[] {
   });
 }
 
-/** Of both sequences, from the state of slot 1 and from zeros. */
+/** Expected results of both sequences, from the state in slot 1 and from zeros. */
 function walked(slots: Float32Array, of: (first: number, rows: number, state: ArrayLike<number>) => ArrayLike<number>): number[] {
   const size = slots.length / SLOTS;
   const first = RUNS[0] + RUNS[1];
@@ -142,7 +145,7 @@ function routesOf(bench: Workbench, chosen: readonly number[], shares: Float32Ar
   };
 }
 
-/** As many pairs as a variant has experts, whose shares are compared. */
+/** Routing of fewer pairs than experts, so that nothing is sorted; the shares are compared. */
 const checkRoutes: CheckMaker = ({ overrides = {} }, bench) => {
   const [rows, count, perRow] = [2, 5, 2];
   const [sigmoid, hasBias] = [overrides['SIGMOID'] === 1, overrides['HAS_BIAS'] === 1];
@@ -239,7 +242,7 @@ const checkCombine: CheckMaker = ({ overrides = {} }, bench) => {
   };
 };
 
-/** By kernel. */
+/** Checks by kernel. */
 export const MIXER_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [CAUSAL_CONV, checkConv],
   [GATED_DELTA_RULE, checkDelta],

@@ -28,21 +28,22 @@ export type RunnerOptions = Omit<StepLimits, 'columns' | 'vocabulary'>;
 export interface StepResult {
   /** The sampled tokens, one for each of batch.sampled; resolves when the step has completed. */
   tokens(): Promise<Uint32Array>;
-  /** What the model's head has guessed for those FROM_HEAD, in the batch's order; absent = there are none. */
+  /** The draft head's tokens for all FROM_HEAD drafts, in batch order; absent = the batch has none. */
   guesses?(): Promise<Uint32Array>;
-  /** By row of batch.sampled, of the sequences that asked for them. */
+  /** One entry for each of batch.sampled; undefined for sequences that did not ask for log-probabilities. */
   logprobs?(): Promise<readonly (TokenLogprobs | undefined)[]>;
 }
 
-/** Tokens of the prompt that a loaded model is tried with. */
+/** Tokens of the prompt that tries a loaded model out. */
 const TRIED_TOKENS = 2;
 
-/** How a step ends: largest logit, a draw, or outside the captured plan because a sequence asks for more. */
+/** How a step ends: by the largest logits, by sampling, or with logit processing, which stays outside of the captured plan. */
 type Sampling = 'greedy' | 'sampled' | 'processed';
 
 /**
- * Runs batches on one device: encodes them (StepEncoder) and submits them. Decode-only batches are padded to a power of two of rows and
- * replay a captured plan: no JavaScript of the model runs and no GPU object is made. Batches with prompt chunks are recorded as they come.
+ * Runs batches on one device: encodes them (StepEncoder), uploads them (StepTensors) and submits them. Decode-only batches are padded to a
+ * bucket of rows (decodeBuckets) and replay a captured plan: no JavaScript of the model runs and no GPU object is made. Batches with prompt
+ * chunks are recorded anew each time.
  */
 export class ModelRunner {
   readonly #device: Device;
@@ -52,15 +53,15 @@ export class ModelRunner {
   readonly #encoder: StepEncoder;
   readonly #input: StepInput;
   readonly #tensors: StepTensors;
-  /** Token ids of the rows, those of the step before filled in. */
+  /** [maxRunning + prefillChunk] u32: token ids of the step's rows, with those that the previous step sampled filled in. */
   readonly #ids: Tensor;
   readonly #sampler: Sampler;
   readonly #processors: LogitProcessors;
-  /** Of a model with a head that guesses. */
+  /** Undefined in models without a draft head. */
   readonly #head: HeadSteps | undefined;
   readonly #plans = new Map<string, Plan>();
 
-  /** `workspace` holds maxRunning + prefillChunk rows, of which maxRunning + draftRows give logits. */
+  /** `workspace` must hold maxRunning + prefillChunk rows, maxRunning + draftRows of them with logits. */
   constructor(device: Device, decoder: Decoder, workspace: DecoderWorkspace, kv: KVCache, table: BlockTable, options: RunnerOptions) {
     const { vocabulary } = decoder.shape;
     const limits = { ...options, columns: table.columns, vocabulary };
@@ -77,7 +78,7 @@ export class ModelRunner {
     this.#processors = new LogitProcessors(device, decoder.tokens, limits.maxRunning, this.#input);
   }
 
-  /** Bytes of the tensors of its own, for a model of this shape that is not split. */
+  /** Device bytes of the tensors that a runner makes itself, for an unsplit model of this shape. */
   static bytes(device: Device, shape: DecoderShape, { pageSize, ...options }: RunnerOptions & { readonly pageSize: number }): number {
     const { maxRunning, prefillChunk, draftRows, headDrafts, context } = options;
     const { vocabulary } = shape;
@@ -90,30 +91,30 @@ export class ModelRunner {
     });
   }
 
-  /** Compiles every kernel and tries a few tokens; throws EngineError('invalid_model') when what comes out is not finite. */
+  /** Compiles every kernel and runs a short prompt; throws EngineError('invalid_model') when its logits are not finite. */
   async warmUp(): Promise<void> {
     this.#encoder.encodeNothing(this.#input);
     this.#tensors.uploadSettings(this.#input);
     await warmUp(this.#device, { work: this.#work(), sizes: this.#sizes(), tryOut: () => this.#tryOut() });
   }
 
-  /** The smallest decodes and a prompt; then all is compiled. */
+  /** Work of every kind in small sizes: decodes of the two smallest buckets, a prompt and a draft; then captures a plan for each bucket. */
   *#work(): Generator<(rec: Recorder) => void> {
     for (const bucket of decodeBuckets(this.#limits.maxRunning).slice(0, 2)) yield* this.#decodes(bucket);
     yield this.#prefill(2 * this.#tensors.prefillTileRows, 1);
     if (this.#head) yield (rec) => this.#guess(rec, this.#head!, 1, 1);
-    // Kernels differ with the rows: one plan of each size makes the bind groups that the others share.
+    // One plan per bucket makes the bind groups that the bucket's other plans share.
     for (const bucket of decodeBuckets(this.#limits.maxRunning)) this.#plan(this.#tensors.decodeShape(bucket, 1), 'sampled');
   }
 
-  /** The largest prompt, the smallest of those that take the same kernels, then decodes of all sizes. */
+  /** Work of other sizes: the largest prompt, the smallest prompt of each range that takes the same kernels, then decodes of all sizes. */
   *#sizes(): Generator<(rec: Recorder) => void> {
     const { maxRunning, prefillChunk, draftRows, promptsApart } = this.#limits;
     yield this.#prefill(maxRunning + prefillChunk, maxRunning + draftRows);
-    // Otherwise the largest would be run for what it alone compiles, which takes a large model a minute.
+    // Each range's kernels run at its smallest size; else the largest prompt would run for them, which takes a large model a minute.
     for (const rows of MANY_ROWS) yield this.#prefill(rows, 1);
     for (const bucket of [...decodeBuckets(maxRunning)].reverse()) yield* this.#decodes(bucket);
-    // Beside prompts answers have nothing but their products in one dispatch; and what is computed again of them may be as long.
+    // With `promptsApart` a batch may have generated tokens' rows before prompt rows: as few as a decode bucket, or as many as a step has.
     for (const rows of promptsApart ? [...decodeBuckets(maxRunning), maxRunning + prefillChunk] : [])
       yield this.#prefill(rows + 1, 1, rows);
     for (const bucket of this.#head ? [...decodeBuckets(maxRunning)].reverse() : [])
@@ -125,7 +126,10 @@ export class ModelRunner {
     return (rec) => this.#record(rec, shape, 'greedy');
   }
 
-  /** A decode batch as it is recorded where its kernels are asked for, and replayed where it is run. */
+  /**
+   * Decode batches of one bucket, by sampling and parts: recorded where only their kernels are collected, replayed from a plan where they
+   * run.
+   */
   *#decodes(bucket: number): Generator<(rec: Recorder) => void> {
     const tensors = this.#tensors;
     for (const sampling of ['greedy', 'sampled'] as const) {
@@ -136,7 +140,10 @@ export class ModelRunner {
     }
   }
 
-  /** Runs a short prompt in the first page, which nobody has yet, and looks for the first stage that leaves the finite numbers. */
+  /**
+   * Runs a short prompt in page 0, which no sequence owns yet. Returns a message naming the first stage whose values are not finite, or
+   * undefined.
+   */
   async #tryOut(): Promise<string | undefined> {
     const input = this.#input;
     const { maxRunning, prefillChunk, draftRows, context, vocabulary } = this.#limits;
@@ -186,7 +193,7 @@ export class ModelRunner {
     return `the model's first values are not finite from '${first}' on`;
   }
 
-  /** Submits one step; its tokens are read later. */
+  /** Submits one step without waiting for it; its tokens are read through the result. */
   run(batch: Batch): StepResult {
     const input = this.#input;
     this.#encoder.encode(batch, input);
@@ -225,7 +232,7 @@ export class ModelRunner {
     return { ...result, logprobs: async () => parseLogprobs(reported, batch.sampled, await reports.data(), this.#limits.vocabulary) };
   }
 
-  /** Room for the pages and the slots for states that a step uses; the promise rejects when the device had none. */
+  /** Grows the KV cache and the recurrent states to what a step uses. The promise rejects when the device had no memory for that. */
   #grow(input: StepInput): Promise<void> | undefined {
     const { states } = this.#kv;
     const [pages, windows, slots] = [input.get('pages'), input.get('windowPages'), input.get('states')];
@@ -238,7 +245,7 @@ export class ModelRunner {
     return given;
   }
 
-  /** The captured plan of a decode batch's shape: captured when first used, without making a GPU object that the others have not made. */
+  /** The captured plan for a decode batch's shape, captured at first use. */
   #plan(shape: StepShape, sampling: Sampling): Plan {
     const key = `decode ${shape.rows}, parts ${shape.parts}, ${sampling}`;
     let plan = this.#plans.get(key);
@@ -249,7 +256,7 @@ export class ModelRunner {
     return plan;
   }
 
-  /** Appends rounds of guesses for `rows` sequences. */
+  /** Appends `rounds` passes of the draft head, each of which guesses one more token for `rows` sequences. */
   #guess(rec: Recorder, head: HeadSteps, rounds: number, rows: number): void {
     const shape = this.#tensors.decodeShape(rows, this.#tensors.partsOf(rows, head.longest));
     this.#sampler.resolve(rec, head.tokens, head.ids, rows);
@@ -259,7 +266,7 @@ export class ModelRunner {
     }
   }
 
-  /** Appends a forward pass and, unless the logits are processed first, sampling. */
+  /** Appends a forward pass and, unless logits are processed first, the sampler. */
   #record(rec: Recorder, shape: StepShape, sampling: Sampling): void {
     this.#sampler.resolve(rec, this.#tensors.tokens(shape), this.#ids, shape.rows);
     const follow = this.#head?.follow(shape.gather ? undefined : shape.rows);

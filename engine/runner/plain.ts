@@ -1,4 +1,4 @@
-/** What kernels compute, as plain loops in f64 and in no hurry: what the self-test at start compares with, and the tests. */
+/** Reference implementations of kernels, as plain loops in f64: the self-test and the tests compare with these. */
 import type { Activation } from '../ops/activation.ts';
 
 /** x [M, K], weight [N, K] row-major. */
@@ -79,7 +79,10 @@ export function layerNorm(
   return out;
 }
 
-/** What one query [D] sees: softmax of its scores over the first `count` of keys and values [S, D], and over a score that has no value. */
+/**
+ * Attention of one query [D]: softmax of its scores over the first `count` of keys and values [S, D], and over an attention sink if there
+ * is one.
+ */
 export function attend(
   query: ArrayLike<number>,
   keys: ArrayLike<number>,
@@ -104,7 +107,7 @@ export function attend(
   return out;
 }
 
-/** A head [D] turned to its position, channel d with d + D / 2, by frequencies [D / 2]. */
+/** Applies the rotary embedding of a position to a head [D]: channel d is paired with d + D / 2, with frequencies [D / 2]. */
 export function rotate(head: ArrayLike<number>, position: number, frequencies: ArrayLike<number>): Float64Array {
   const half = head.length / 2;
   const out = new Float64Array(head.length);

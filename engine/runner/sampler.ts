@@ -4,16 +4,19 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { resolveTokens, sample, sampleScratch } from '../ops/sample.ts';
 import type { SampleArgs, SampleScratch } from '../ops/sample.ts';
 
-/** Draws the next tokens on the device and keeps them there for the next step; the host reads 4 bytes a sequence. */
+/** Samples the next tokens on the device and keeps them there for the next step; the host reads 4 bytes per sequence. */
 export class Sampler {
   readonly #vocabulary: number;
   readonly #scratch: SampleScratch;
-  /** Last token by block table row; one more takes what padding and verified guesses sample; behind them what a head guesses (guessSlot). */
+  /**
+   * u32: the last token of each block table row, then one entry for tokens of padding and of verified drafts, then the draft head's guesses
+   * (guessSlot).
+   */
   readonly lastTokens: Tensor;
-  /** [B] u32: this step's tokens, a row each. */
+  /** [B] u32: the tokens that this step sampled, one per logit row. */
   readonly sampled: Tensor;
 
-  /** `rows` = most rows that yield tokens in one step: maxRunning, or more where guesses are verified. */
+  /** `rows`: most logit rows in one step, which is maxRunning + draftRows. */
   constructor(device: Device, vocabulary: number, maxRunning: number, rows: number, headDrafts = 0) {
     this.#vocabulary = vocabulary;
     this.#scratch = sampleScratch(device, vocabulary, rows);
@@ -21,17 +24,17 @@ export class Sampler {
     this.sampled = device.tensor('sampled', 'u32', [rows]);
   }
 
-  /** ids = tokens, with what the step before sampled filled in. */
+  /** ids[i] = tokens[i], or the last token that a FROM_DEVICE entry refers to. */
   resolve(rec: Recorder, tokens: Tensor, ids: Tensor, rows: number): void {
     resolveTokens(rec, { tokens, lastTokens: this.lastTokens, ids, rows });
   }
 
-  /** Appends the drawing of a token for each row of the logits. */
+  /** Appends the sampling of one token for each row of the logits. */
   record(rec: Recorder, args: Pick<SampleArgs, 'logits' | 'settings' | 'rows' | 'greedy'>): void {
     this.#sample(rec, { ...args, sampled: this.sampled });
   }
 
-  /** ids = the largest logits, which also go where `settings` say. */
+  /** ids = argmax of each row of the logits, stored in `lastTokens` too, in the slots that `settings` name. */
   guess(rec: Recorder, { ids, ...args }: Pick<SampleArgs, 'logits' | 'settings' | 'rows'> & { readonly ids: Tensor }): void {
     this.#sample(rec, { ...args, sampled: ids, greedy: true });
   }

@@ -1,4 +1,6 @@
-/** Runs the kernels that loaded models take on small cases with known results, before a request meets them (README.md, "Choosing kernels"). */
+/**
+ * Runs the kernels that loaded models take on small cases with known results, before a request meets them (README.md, "Choosing kernels").
+ */
 import type { Device } from '../gpu/device.ts';
 import { viewAs } from '../gpu/device.ts';
 import { KernelFault, faultOf } from '../gpu/kernel-fault.ts';
@@ -7,7 +9,7 @@ import { KERNEL_CHECKS } from './kernel-checks.ts';
 import { Workbench } from './workbench.ts';
 import type { KernelCheck } from './workbench.ts';
 
-/** Throws KernelFault where a pipeline of the device that has not been tested yet computes wrong numbers. All cases are one submission. */
+/** Throws KernelFault where a compiled pipeline that was not tested before computes wrong numbers. All cases run in one submission. */
 export async function selfTest(device: Device): Promise<void> {
   const bench = new Workbench(device);
   const checks = [...device.pipelines.compiled()].flatMap(({ label, kernel, variant }) => {
@@ -30,7 +32,7 @@ export async function selfTest(device: Device): Promise<void> {
     const { out, seen, expected, tolerance } = check;
     const values = viewAs(out.dtype, await result.data(), out.size);
     const off = difference(seen?.(values) ?? values, expected);
-    // Not smaller, so that what is no number is a fault.
+    // Written as a negation so that NaN is a fault.
     if (!(off <= tolerance))
       faults.push(faultOf(kernel, variant, `gives wrong results (off by ${off.toPrecision(2)}; ${tolerance} may be)`));
   }
@@ -38,7 +40,7 @@ export async function selfTest(device: Device): Promise<void> {
   if (faults.length > 0) throw new KernelFault(device.info.name, faults);
 }
 
-/** The labels of all pipelines that a case dispatches, which are tested with it. Its products are not offered to the autotune. */
+/** Labels of all pipelines that a case dispatches, which are tested with it. Its products are not offered to the autotuner. */
 function dispatched(device: Device, { record }: KernelCheck): ReadonlySet<string> {
   const { tuning } = device;
   device.tuning = undefined;
@@ -47,7 +49,7 @@ function dispatched(device: Device, { record }: KernelCheck): ReadonlySet<string
   return labels;
 }
 
-/** Sum of squared differences over the sum of squares. */
+/** Relative squared error: sum of squared differences over sum of squares of the expected values. */
 function difference(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
   let [squares, all] = [0, 0];
   for (let i = 0; i < expected.length; i++) {

@@ -1,4 +1,4 @@
-/** The self-test's cases of what a speech model has more than others: styled norms, an LSTM, spectra, a source of sound. */
+/** Self-test cases of kernels that only speech models need: styled norms, an LSTM, spectra, a source signal. */
 import type { Kernel, Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -25,10 +25,10 @@ import { harmonicSource as plainSource } from './plain/source.ts';
 import { activationOf, storedAs } from './workbench.ts';
 import type { CheckMaker, Workbench } from './workbench.ts';
 
-/** Channels of what has channels, and rows of two sequences. */
+/** Channels of the cases, and rows of two sequences. */
 const CHANNELS = 8;
 const SEQUENCES = [3, 2] as const;
-/** Rows before the last sequence where products are those of frames, of which a model has many. */
+/** Rows before the last sequence in cases whose products have a row per frame, since a model has many frames. */
 const MANY = 60;
 
 /** Records what computes `out`; a variant that writes a texture gets one, which is copied there. */
@@ -65,9 +65,9 @@ const checkAdain: CheckMaker = (variant, bench) => {
   };
 };
 
-/** What an LSTM reads: whole loads of its product. */
+/** Inputs of the LSTM: whole loads of its product. */
 const FEATURES = 16;
-/** Of a prime length, repeated: a layer of published size has a quarter of a million recurrent weights. */
+/** Random values of a prime length, repeated: a layer of published size has a quarter of a million recurrent weights. */
 const SOME = 1021;
 
 /** The weights of a layer, on the device and as what is stored there. */
@@ -86,7 +86,10 @@ function checkedLstm(bench: Workbench, dtype: FloatType, hidden: number, directi
     recurrent: recurrent.subarray(d * 4 * hidden * hidden),
     bias: biases.subarray(d * 4 * hidden),
   });
-  /** What the layer's input matrix and, where it is the layer's own, its bias make of rows. That product has cases of its own, and a variant does not say where the matrix lies. */
+  /**
+   * The input projection of rows, with the bias where it is the layer's own. That product has cases of its own, and a variant does not say
+   * where the matrix lies.
+   */
   const projected = (x: Float32Array, rows: number, own: Float32Array | undefined): Tensor => {
     const sums = Float32Array.from({ length: rows * gates }, (_, i) => {
       const [row, n] = [Math.floor(i / gates), i % gates];
@@ -151,7 +154,7 @@ function fourierOf(bench: Workbench, frames: number) {
   return { fourier, scratch };
 }
 
-/** What is compared are the complex numbers: angles jump at pi. */
+/** Compares complex numbers, because angles jump at pi. */
 const checkStft: CheckMaker = (variant, bench) => {
   const { rows: frames, ranges } = bench.runs({ ...variant, overrides: { SPANS: 1 } }, FRAMES, MANY);
   const count = ranges.at(-1)!.to;
@@ -177,7 +180,7 @@ const checkStft: CheckMaker = (variant, bench) => {
   };
 };
 
-/** The samples between two sequences are nobody's. */
+/** Samples between two sequences belong to neither. */
 const checkIstft: CheckMaker = (variant, bench) => {
   const { rows: frames, ranges } = bench.runs({ ...variant, overrides: { SPANS: 1 } }, FRAMES, MANY);
   const count = ranges.at(-1)!.to;
@@ -266,7 +269,7 @@ const checkExpand: CheckMaker = (_, bench) => {
   return { record: (rec) => expandRows(rec, { x: x.tensor, index, out, rows: chosen.length }), out, expected, tolerance: 0 };
 };
 
-/** A row is put before each sequence: its second. */
+/** Each sequence gets a row in front, a copy of its second. */
 const checkMirror: CheckMaker = (variant, bench) => {
   const { rows: inner, ranges } = bench.runs(variant, [4, 4]);
   const pad = 1;
@@ -288,7 +291,7 @@ const checkMirror: CheckMaker = (variant, bench) => {
   };
 };
 
-/** By kernel. */
+/** Checks by kernel. */
 export const SPEECH_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [ADAIN, checkAdain],
   [LSTM, checkLstm],

@@ -13,7 +13,7 @@ import { LogitEncoder } from './logit-encoder.ts';
 import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
 import type { StepInput, StepLimits } from './step-input.ts';
 
-/** Writes batches down as StepInputs. No GPU: one encoder serves all ranks of a split model. */
+/** Encodes batches as StepInputs. It needs no GPU, and one encoder serves all ranks of a split model. */
 export class StepEncoder {
   readonly #table: BlockTable;
   readonly #pageSize: number;
@@ -22,11 +22,11 @@ export class StepEncoder {
   readonly #buckets: readonly number[];
   readonly #logits: LogitEncoder;
   readonly #guesses: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>;
-  /** Pages that were ever used: the pool gives the first ones first. */
+  /** Highest page number used so far, plus one: the pool hands out low pages first. */
   #pages = 0;
-  /** The same of layers that see a window only. */
+  /** Highest page number of sliding-window layers used so far, plus one. */
   #windowPages = 0;
-  /** The same of slots for states. */
+  /** Highest recurrent-state slot used so far, plus one. */
   #states = 0;
 
   constructor(table: BlockTable, pageSize: number, limits: StepLimits) {
@@ -39,7 +39,7 @@ export class StepEncoder {
     this.#logits = new LogitEncoder();
   }
 
-  /** Decode-only batches are padded to a bucket with rows that do nothing. */
+  /** Writes a batch into `input`. Decode-only batches are padded to a bucket, with rows that store nothing. */
   encode({ decodes, prefills, sampled }: Batch, input: StepInput): void {
     const decodeOnly = prefills.length === 0;
     const computed = decodes.length + prefills.reduce((sum, { count }) => sum + count, 0);
@@ -47,7 +47,7 @@ export class StepEncoder {
     this.#encodeTable(input);
     this.#encodeRows(decodes, prefills, rows, input);
     input.set('rows', rows);
-    // They come last.
+    // With `promptsApart`, prompt rows come last in a batch.
     const ofPrompts = this.#promptsApart ? prefills.reduce((sum, item) => sum + (isOfPrompt(item) ? item.count : 0), 0) : 0;
     input.set('promptFrom', rows - ofPrompts);
     input.set('decodes', decodeOnly ? rows : decodes.length);
@@ -61,7 +61,7 @@ export class StepEncoder {
     this.#logits.encode(sampled, logitRows, input);
   }
 
-  /** A step of padding only, of the most rows: for warming up. */
+  /** Encodes `maxRunning` rows of padding, for warming up. */
   encodeNothing(input: StepInput): void {
     this.#encodeRows([], [], this.#maxRunning, input);
     this.#encodeSampling([], this.#maxRunning, input);
@@ -95,7 +95,7 @@ export class StepEncoder {
       if (state) this.#states = Math.max(this.#states, state.write + 1, (state.keep?.slot ?? 0) + 1, (state.certain?.slot ?? 0) + 1);
       items.set([row, count, sequence.row, start], item++ * ITEM_WORDS);
       for (let position = start; position < start + count; position++) {
-        // Guesses lie beyond the tokens that are known, and beyond the one that only the device knows.
+        // Drafts lie behind the known tokens, and behind the one that only the device knows.
         const known = fromDevice && position === start ? FROM_DEVICE + sequence.row : sequence.tokens[position];
         tokens[row] = known ?? this.#guessed(sequence.row, drafts, position - start - count + drafts.length);
         positions[row] = position;
@@ -118,13 +118,13 @@ export class StepEncoder {
     input.set('states', this.#states);
   }
 
-  /** A guess, or where the head leaves it. */
+  /** A draft's token id, or FROM_DEVICE plus the slot where the draft head leaves it. */
   #guessed(row: number, drafts: readonly number[], index: number): number {
     const draft = drafts[index]!;
     return draft === FROM_HEAD ? FROM_DEVICE + guessSlot(this.#guesses, row, index) : draft;
   }
 
-  /** Padding rows are greedy. */
+  /** Writes the sampling settings of `rows` logit rows; those of padding are greedy. */
   #encodeSampling(sampled: readonly SampledRow[], rows: number, input: StepInput): void {
     let greedy = true;
     for (let i = 0; i < rows; i++) {
@@ -134,7 +134,7 @@ export class StepEncoder {
         ...sampling,
         choice: sequence?.choice ?? 0,
         position: sampled[i]?.position ?? 0,
-        // Which of a verified sequence's tokens is its last, the host decides.
+        // How many drafts are accepted, and so which token is the last one, is decided on the host.
         slot: sequence && !sequence.verifying ? sequence.row : this.#maxRunning,
       });
       if (sampling.temperature > 0) greedy = false;

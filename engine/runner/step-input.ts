@@ -4,31 +4,31 @@ import { SPAN_WORDS } from '../ops/states.ts';
 import { MAX_BIASES, MAX_STOP_TOKENS } from '../sampling.ts';
 import { ceilDiv } from '../util/math.ts';
 
-/** Tokens that `minTokens` may ban: those of the request, and the model's own ends of sequence. */
+/** Most tokens that `minTokens` bans per row: the request's stop tokens, and the model's end-of-sequence tokens. */
 const MAX_BANNED = MAX_STOP_TOKENS + 32;
-/** Words of an entry of `biases`: row, token, bias (f32). */
+/** u32 words per entry of `biases`: row, token, bias (f32 bits). */
 export const BIAS_WORDS = 3;
-/** Words of an item: first row, rows, row of the block table, position of the first row. */
+/** u32 words per item: first row, row count, block table row, position of the first row. */
 export const ITEM_WORDS = 4;
-/** Words before the pages of a change of the block table: row, column, pages. */
+/** u32 words before the pages of a block table change: row, column, page count. */
 export const TABLE_HEAD = 3;
-/** Words before the tokens of a sequence whose counts start: slot, prompt tokens, other tokens. */
+/** u32 words before the tokens of a sequence whose token counts start: slot, number of prompt tokens, number of other tokens. */
 export const FRESH_HEAD = 3;
 
-/** The largest step. */
+/** Limits of one step, which size every buffer of a runner. */
 export interface StepLimits {
-  /** Rows of the block table: sequences at a time. */
+  /** Rows of the block table: most sequences that run at a time. */
   readonly maxRunning: number;
   readonly prefillChunk: number;
-  /** Guesses verified in one step: rows that yield tokens beside one a sequence; they count as prompt tokens too. */
+  /** Draft tokens verified in one step: logit rows beyond one per sequence. They count towards `prefillChunk` too. */
   readonly draftRows: number;
-  /** Guesses of the model's head for a sequence in one step at most; absent = it has none. */
+  /** Most drafts of the draft head per sequence and step; absent = the model has no draft head. */
   readonly headDrafts?: number;
   /** Columns of the block table: pages of the longest sequence. */
   readonly columns: number;
-  /** Prompts take subgroup matrices (scheduler/scheduler.ts, promptsApart). */
+  /** Prompt rows are multiplied with subgroup matrices, apart from the other rows (scheduler/scheduler.ts, promptsApart). */
   readonly promptsApart?: boolean;
-  /** Some layers see a window only, and have a block table and slots of their own. */
+  /** The model has sliding-window layers, with a block table and slots of their own. */
   readonly hasWindows: boolean;
   /** Longest sequence in tokens. */
   readonly context: number;
@@ -36,21 +36,23 @@ export interface StepLimits {
 }
 
 const FIELDS = [
-  /** T, padding included; items, and how many of those are decodes (one row each, first). */
+  /** T, padding included; items; how many of the items are decodes, which have one row each and come first. */
   'rows', 'items', 'decodes',
-  /** The first row of a prompt that is computed apart from answers: T where there is none. */
+  /** First prompt row that is computed by subgroup matrices; T where there is none. */
   'promptFrom',
-  /** Rows that give logits, padding included, and how many of those a sequence wants; 1 = they are those of `logitIndices`, 0 = the first. */
+  /**
+   * Logit rows, padding included; how many of them a sequence wants; 1 = the logit rows are `logitIndices`, 0 = they are the first rows.
+   */
   'logitRows', 'sampled', 'gather',
-  /** Length of the longest decoding sequence; 1 = every row takes the largest logit. */
+  /** Length of the longest decoding sequence, in tokens; 1 = every row is greedy. */
   'longest', 'greedy',
-  /** Words of `table` in use; pages, those of layers that see a window only, and slots for states, that this and earlier steps use: the first ones. */
+  /** Words of `table` in use; then one past the highest page, page of sliding-window layers, and recurrent-state slot used so far. */
   'tableWords', 'pages', 'windowPages', 'states',
-  /** 1 = some row asks for what follows; 1 = some row's logits are changed before sampling. */
+  /** 1 = some row needs one of the fields below; 1 = some row's logits are changed before sampling. */
   'processed', 'changed',
-  /** Entries of `biases`; 1 = `penalties` hold; words of `fresh`; rows of `reported` and the most alternatives any of them wants. */
+  /** Entries of `biases`; 1 = `penalties` apply; words of `fresh`; rows of `reported`; the most alternatives that any of them reports. */
   'biases', 'penalized', 'freshWords', 'reported', 'top',
-  /** Number of the step, and of the latest one whose tokens it needs (both from 1; ranks of a split model). */
+  /** Number of this step, and of the latest step whose tokens it reads; both count from 1 (ranks of a split model). */
   'step', 'after',
 ] as const; // prettier-ignore
 
@@ -59,40 +61,43 @@ export type StepField = (typeof FIELDS)[number];
 const INDEX = Object.fromEntries(FIELDS.map((field, i) => [field, i])) as Readonly<Record<StepField, number>>;
 
 /**
- * A batch as plain words, which any device can execute without knowing a sequence: what BatchItems, sampling settings, grammar masks and
- * penalties come down to. It lies in one buffer, which threads may share.
+ * A batch as plain u32 words, which a device can execute without knowing sequences: batch items, sampling settings, grammar masks and
+ * penalties. It lies in one buffer, which threads may share.
  */
 export class StepInput {
-  /** Of each row: token, or FROM_DEVICE + slot for the last one sampled there; position; place of its key and value. */
+  /** [T]: a row's token id, or FROM_DEVICE + s for the token that the device has in slot s of the last tokens (Sampler.lastTokens). */
   readonly tokens: Uint32Array;
   readonly positions: Uint32Array;
   readonly slots: Uint32Array;
-  /** The last of these in layers that see a window only. */
+  /** [T]: place of a row's key and value in the sliding-window layers: page * pageSize + offset, NO_SLOT for padding. */
   readonly windowSlots: Uint32Array;
   /** [items, ITEM_WORDS]. */
   readonly items: Uint32Array;
-  /** [items, SPAN_WORDS], of models with recurrent layers (ops/states.ts). */
+  /** [items, SPAN_WORDS] (ops/states.ts): recurrent-state slots, in models that have such layers. */
   readonly spans: Uint32Array;
   readonly logitIndices: Uint32Array;
   /** [logitRows, SAMPLING_ROW_WORDS] (ops/sampling-row.ts). */
   readonly sampling: Uint32Array;
-  /** Changes of the block table: TABLE_HEAD words, then pages. Rows of the windows' table come behind the others'. */
+  /**
+   * Changes of the block table, each as TABLE_HEAD words and then pages. Rows from `maxRunning` on are those of the sliding-window layers'
+   * table.
+   */
   readonly table: Uint32Array;
-  /** [logitRows]: 1 = the row of `masks` [logitRows, ceil(V / 32)] holds. */
+  /** [logitRows]: 1 = the row's grammar mask applies; `masks` is [logitRows, ceil(V / 32)], one bit per token. */
   readonly masked: Uint32Array;
   readonly masks: Uint32Array;
   /** [biases, BIAS_WORDS]. */
   readonly biases: Uint32Array;
-  /** [logitRows, PENALTY_WORDS], and the slot each row's token is counted in, or NO_SLOT. */
+  /** `penalties` [logitRows, PENALTY_WORDS]; `countedSlots` [logitRows]: the slot whose counts a row's token adds to, or NO_SLOT. */
   readonly penalties: Uint32Array;
   readonly countedSlots: Uint32Array;
-  /** Sequences whose counts start: FRESH_HEAD words, then tokens. */
+  /** Sequences whose token counts start, each as FRESH_HEAD words and then its tokens. */
   readonly fresh: Uint32Array;
   readonly reported: Uint32Array;
   readonly maskWords: number;
   readonly #header: Uint32Array;
 
-  /** Takes StepInput.bytes(limits) bytes from `byteOffset` of a buffer, by default a new one. */
+  /** Views StepInput.bytes(limits) bytes of a buffer from `byteOffset` on; by default it allocates the buffer. */
   constructor(limits: StepLimits, buffer: ArrayBufferLike = new ArrayBuffer(StepInput.bytes(limits)), byteOffset = 0) {
     const sizes = sectionSizes(limits);
     let at = byteOffset;
@@ -121,7 +126,7 @@ export class StepInput {
     this.maskWords = ceilDiv(limits.vocabulary, 32);
   }
 
-  /** Bytes of a step of at most this size; pages that are never touched cost address space only. */
+  /** Bytes of a StepInput with these limits. Memory pages that are never touched cost address space only. */
   static bytes(limits: StepLimits): number {
     return Object.values(sectionSizes(limits)).reduce((sum, words) => sum + words * 4, 0);
   }
@@ -134,7 +139,7 @@ export class StepInput {
     this.#header[INDEX[field]] = value;
   }
 
-  /** Takes over another step: what of it is in use. */
+  /** Copies another step into this one, as far as its sections are in use. */
   assign(other: StepInput): void {
     this.#header.set(other.#header);
     const [rows, logitRows] = [this.get('rows'), this.get('logitRows')];
@@ -159,7 +164,10 @@ export class StepInput {
   }
 }
 
-/** Rows of decode batches that plans are captured for: powers of two, beyond 16 also what lies between them, and the maximum. */
+/**
+ * Batch sizes that decode plans are captured for, ascending: powers of two, from 16 on also the sizes halfway between them, and the
+ * maximum.
+ */
 export function decodeBuckets(maxRunning: number): readonly number[] {
   const buckets: number[] = [];
   for (let size = 1; size < maxRunning; size *= 2) buckets.push(size, ...(size >= 16 ? [1.5 * size] : []));
@@ -175,7 +183,7 @@ function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, hasWindows
     positions: rows,
     slots: rows,
     windowSlots: hasWindows ? rows : 0,
-    // A sequence has at most one chunk a step, and the decodes of a batch are padded to a bucket.
+    // A sequence has at most one chunk per step, and the decodes of a batch are padded to a bucket.
     items: 2 * maxRunning * ITEM_WORDS,
     spans: 2 * maxRunning * SPAN_WORDS,
     logitIndices: sampled,

@@ -14,28 +14,31 @@ import type { StepInput, StepLimits } from './step-input.ts';
 import { StepUpload } from './step-upload.ts';
 
 /**
- * Workgroups of decode attention below which a sequence's positions are spread over several (SPEED.md). A GPU's have an invocation for each position of a part: a
- * large card of 132 units has room for two to four of them in each, by count.
+ * With fewer workgroups of decode attention than this, a sequence's positions are split over several (SPEED.md). On a GPU a workgroup has
+ * one invocation per position of a part, and each unit of a large card with 132 units has room for two to four such workgroups.
  */
 const BUSY_WORKGROUPS = { cpu: 8, generic: 512 } as const;
 const MAX_PARTIAL_BYTES = 64 * 2 ** 20;
 
-/** What a forward pass is recorded for; steps of one shape replay one plan. */
+/** Sizes that a forward pass is recorded for; steps of one shape replay one plan. */
 export interface StepShape {
   readonly rows: number;
-  /** The first row of a prompt that takes matrices; as many as there are rows where none does. */
+  /** First prompt row that is multiplied with subgroup matrices; equals `rows` where there is none. */
   readonly promptFrom: number;
   /** Sequences, padding included. */
   readonly spans: number;
   readonly decodeTiles: number;
   readonly prefillTiles: number;
-  /** Workgroups a decode's positions are spread over; 1 = not spread. */
+  /** Workgroups that a decode's positions are split over; 1 = not split. */
   readonly parts: number;
   readonly gather: boolean;
   readonly logitRows: number;
 }
 
-/** Arrays that a step fills, in their order in memory: the last ones only steps with prompts, windows or states do. */
+/**
+ * Shapes of the u32 arrays that a step fills, in memory order. An upload ends behind the last array that was filled, so those that only
+ * prompts, sliding windows or recurrent states need come last.
+ */
 function arraysOf(sizes: { readonly rows: number; readonly tiles: number; readonly spans: number; readonly sampled: number }) {
   const { rows, tiles, spans, sampled } = sizes;
   return {
@@ -52,15 +55,15 @@ function arraysOf(sizes: { readonly rows: number; readonly tiles: number; readon
 
 type Arrays = StepUpload<keyof ReturnType<typeof arraysOf>>;
 
-/** The tensors of one device that StepInputs are uploaded to. */
+/** The tensors of one device that hold a StepInput. */
 export class StepTensors {
   readonly prefillTileRows: number;
   readonly #device: Device;
   readonly #decoder: Pick<Decoder, 'shape'>;
   readonly #limits: StepLimits;
-  /** Of steps that only decode: what one uploads is small. */
+  /** Arrays of decode-only steps: small, so that their upload is. */
   readonly #decodes: Arrays;
-  /** Of steps with prompts. */
+  /** Arrays of steps with prompt chunks. */
   readonly #prompts: Arrays;
   readonly #blockTable: Tensor;
   readonly #windowTable: Tensor | undefined;
@@ -75,7 +78,7 @@ export class StepTensors {
     const { heads } = decoder.shape;
     if (limits.promptsApart) reserveHalves(device);
     this.prefillTileRows = prefillTileRows(device.caps, decoder.shape);
-    // Every sequence may end with a tile that is not full.
+    // A sequence's last tile may be partly filled.
     const tiles = 2 * maxRunning + ceilDiv(prefillChunk, this.prefillTileRows);
     this.#tileWords = new Uint32Array(tiles * 4);
     const arrays = (label: string, rows: number, sizes: Omit<Parameters<typeof arraysOf>[0], 'rows'>): Arrays => {
@@ -93,7 +96,10 @@ export class StepTensors {
     this.#partials = largest > 0 ? device.tensor('attention partials', 'f32', [largest * heads, this.#partialColumns]) : undefined;
   }
 
-  /** Writes a step's rows, tiles and sampling settings in one piece, and changes of the block table, of which few steps have any; returns its shape. */
+  /**
+   * Uploads a step's rows, tiles and sampling settings in one write, and the changes of the block table, which few steps have; returns the
+   * step's shape.
+   */
   upload(input: StepInput): StepShape {
     this.#uploadTable(input);
     const [rows, logitRows, gather] = [input.get('rows'), input.get('logitRows'), input.get('gather') !== 0];
@@ -114,7 +120,7 @@ export class StepTensors {
     return { rows, promptFrom: input.get('promptFrom'), spans, decodeTiles, prefillTiles, parts, gather, logitRows };
   }
 
-  /** Writes sampling settings of the most decodes, which steps of any kind are warmed up with. */
+  /** Uploads the sampling settings of `maxRunning` rows, for warming up. */
   uploadSettings(input: StepInput): void {
     for (const arrays of [this.#decodes, this.#prompts]) {
       arrays.put('settings', input.sampling.subarray(0, this.#limits.maxRunning * SAMPLING_ROW_WORDS));
@@ -122,12 +128,12 @@ export class StepTensors {
     }
   }
 
-  /** [T] u32: the tokens of a step as they are in the input, where some stand for those of the step before. */
+  /** [T] u32: token ids of a step, FROM_DEVICE entries not yet resolved. */
   tokens({ gather }: Pick<StepShape, 'gather'>): Tensor {
     return this.#arrays(gather).tensors.tokens;
   }
 
-  /** [B, SAMPLING_ROW_WORDS] u32, by logit row of a step. */
+  /** [B, SAMPLING_ROW_WORDS] u32: sampling settings by logit row. */
   settings({ gather }: Pick<StepShape, 'gather'>): Tensor {
     return this.#arrays(gather).tensors.settings;
   }
@@ -136,7 +142,7 @@ export class StepTensors {
     return gather ? this.#prompts : this.#decodes;
   }
 
-  /** The shape of a decode batch of one bucket. */
+  /** The shape of a decode-only batch of `bucket` rows. */
   decodeShape(bucket: number, parts: number): StepShape {
     return {
       rows: bucket,
@@ -150,7 +156,10 @@ export class StepTensors {
     };
   }
 
-  /** The shape of as many rows of a sequence as are wanted, or as there may be, of which the first `answers` are of its answer. */
+  /**
+   * The shape of a prompt chunk of `wanted` rows, or as many as a step may have; with `promptsApart` its first `answers` rows count as
+   * generated tokens.
+   */
   prefillShape(wanted: number, logitRows: number, answers: number): StepShape {
     const { maxRunning, prefillChunk, promptsApart } = this.#limits;
     const rows = Math.min(maxRunning + prefillChunk, wanted);
@@ -159,7 +168,7 @@ export class StepTensors {
     return { rows, promptFrom, spans: 1, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: Math.min(rows, logitRows) };
   }
 
-  /** What a forward pass of a shape reads. `tokens` [T] u32 are ids of the vocabulary. */
+  /** The input of a forward pass of this shape; `tokens` [T] u32 must be resolved token ids. */
   forwardInput({ rows, promptFrom, spans, decodeTiles, prefillTiles, parts, gather, logitRows }: StepShape, tokens: Tensor): ForwardInput {
     const { positions, slots, windowSlots, tiles, spans: words, logitIndices } = this.#arrays(gather).tensors;
     return {
@@ -182,12 +191,12 @@ export class StepTensors {
     };
   }
 
-  /** Parts that decode attention of a bucket uses for texts of at most `longest` positions. */
+  /** Parts that decode attention splits positions into, for a bucket whose longest sequence has `longest` positions. */
   partsOf(bucket: number, longest: number): number {
     return Math.min(this.maxParts(bucket), nextPowerOfTwo(ceilDiv(longest, ATTENTION_SPLIT)));
   }
 
-  /** Parts that decode attention of a bucket may use: 1 when its rows keep the device busy by themselves. */
+  /** Most parts that decode attention of a bucket splits positions into: 1 where its rows keep the device busy by themselves. */
   maxParts(bucket: number): number {
     const { heads, pages } = this.#decoder.shape;
     const { caps } = this.#device;
@@ -197,7 +206,7 @@ export class StepTensors {
     return busy || bytes > Math.min(MAX_PARTIAL_BYTES, caps.maxBindingBytes) ? 1 : parts;
   }
 
-  /** Of the widest head: its channels, and what the parts are weighed with. */
+  /** Columns of a partial result of the widest head: its channels, and what the parts are weighed with. */
   get #partialColumns(): number {
     return Math.max(...this.#decoder.shape.pages.map(({ headDim }) => headDim)) + 4;
   }
@@ -214,7 +223,7 @@ export class StepTensors {
     }
   }
 
-  /** One tile a decode, then the prompts in tiles of as many rows as this device takes; returns their number. */
+  /** Fills `#tileWords` with one tile per decode, then tiles of up to `prefillTileRows` prompt rows; returns their number. */
   #cutTiles(input: StepInput): number {
     const tiles = this.#tileWords;
     const decodes = input.get('decodes');

@@ -1,22 +1,22 @@
-/** Arrays of words in one buffer, so that a step that fills several of them is one upload. */
+/** Several u32 arrays in one buffer, so that a step that fills them takes one upload. */
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { alignUp, product } from '../util/math.ts';
 
-/** Views of a buffer begin at multiples of 256 bytes. */
+/** Words of 256 bytes, the alignment at which views of a buffer may begin. */
 const ROW_WORDS = 64;
 
 export class StepUpload<Name extends string> {
-  /** The arrays, as u32. */
+  /** The arrays by name, u32, as views of one buffer. */
   readonly tensors: Readonly<Record<Name, Tensor>>;
   readonly #device: Device;
   readonly #all: Tensor;
   readonly #words: Uint32Array;
   readonly #first: Readonly<Record<Name, number>>;
-  /** One past the last word that was put since the last upload. */
+  /** One past the last word put since the last upload. */
   #end = 0;
 
-  /** `shapes` by name, in their order in memory: what few steps fill stands last. */
+  /** `shapes`: the arrays by name, in memory order. Arrays that few steps fill should come last. */
   constructor(device: Device, label: string, shapes: Readonly<Record<Name, readonly number[]>>) {
     const names = Object.keys(shapes) as Name[];
     const places = new Map<Name, number>();
@@ -35,14 +35,14 @@ export class StepUpload<Name extends string> {
     this.tensors = ofEach((name) => all.rows(places.get(name)!, rows).reshape(shapes[name]));
   }
 
-  /** Words for the beginning of an array; they go to the device with the next upload. */
+  /** Stages words for the beginning of an array; the next upload writes them. */
   put(name: Name, words: Uint32Array): void {
     const first = this.#first[name];
     this.#words.set(words, first);
     this.#end = Math.max(this.#end, first + words.length);
   }
 
-  /** Writes what was put: all from the first array to the last of those, in one piece. */
+  /** Writes the staged words to the device in one piece: everything up to the last array that was put. */
   upload(): void {
     this.#device.write(this.#all, this.#words.subarray(0, this.#end));
     this.#end = 0;

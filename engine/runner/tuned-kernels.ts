@@ -1,4 +1,4 @@
-/** The autotune's choices, kept for the next start. */
+/** Stores the autotuner's choices for the next start. */
 import type { TunedKernel } from '../api.ts';
 import type { Device } from '../gpu/device.ts';
 import { Tuning } from '../gpu/tuning.ts';
@@ -6,24 +6,24 @@ import type { TuningOptions } from '../gpu/tuning.ts';
 import { productCandidates } from '../ops/product-shapes.ts';
 import { fingerprint } from '../util/fingerprint.ts';
 
-/** In the platform's cache. */
+/** Name of the file in the platform's cache. */
 const FILE = 'kernels.json';
 
-/** The chosen candidate by class of shapes, by adapter and kernels (keyOf). */
+/** The chosen candidates by key of products, by adapter and kernels (keyOf). */
 type Kept = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** How to measure, and what another device of the same kind has chosen already. */
+/** Options of measuring, and choices of another device of the same kind. */
 export interface TuningStart extends Pick<TuningOptions, 'time' | 'now'> {
   readonly chosen?: Readonly<Record<string, string>>;
 }
 
-/** Has a device measure from here on, and gives it what was chosen at earlier starts on the same adapter with the same kernels. */
+/** Starts autotuning on a device, and gives it the choices of earlier starts on the same adapter with the same kernels. */
 export async function beginTuning(device: Device, { chosen, ...options }: TuningStart = {}): Promise<void> {
   const known = { ...(await readKept(device))[await keyOf(device)], ...chosen };
   device.tuning = new Tuning(device, { ...options, known });
 }
 
-/** Ends the measuring: logs and keeps what is new, and returns every choice. */
+/** Ends autotuning: logs and stores new choices, and returns all of them. */
 export async function endTuning(device: Device): Promise<readonly TunedKernel[]> {
   const { tuning, platform } = device;
   device.tuning = undefined;
@@ -52,7 +52,7 @@ async function keep(device: Device, choices: Readonly<Record<string, string>>): 
   }
 }
 
-/** What the cache has; nothing, with a line in the log, where its file is damaged. */
+/** The stored choices; none, with a warning in the log, where the file is damaged. */
 async function readKept({ platform }: Device): Promise<Kept> {
   const text = await platform.kept?.read(FILE);
   if (text === undefined) return {};
@@ -72,7 +72,10 @@ function isKept(value: unknown): value is Kept {
   return Object.values(value).every((row) => isTable(row) && Object.values(row).every((chosen) => typeof chosen === 'string'));
 }
 
-/** What a measurement is valid for: the adapter, whose name ends with the driver's version under Dawn, every shader's text, and the candidates. */
+/**
+ * Key of what a measurement is valid for: the adapter, whose name ends with the driver's version under Dawn, every shader's text, and the
+ * candidates.
+ */
 async function keyOf({ info, platform }: Device): Promise<string> {
   const { name, vendor, architecture } = info;
   const shaders = [...(await platform.shaders())].toSorted(([a], [b]) => (a < b ? -1 : 1));

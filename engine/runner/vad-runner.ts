@@ -1,4 +1,4 @@
-/** Runs Silero VAD over audio of any length, a block at a time; blocks of several requests take turns. */
+/** Runs Silero VAD over audio of any length, block by block; blocks of several requests take turns. */
 import type { SampleSource } from '../audio/sample-source.ts';
 import type { Device } from '../gpu/device.ts';
 import { openSafetensors } from '../weights/safetensors.ts';
@@ -16,14 +16,14 @@ import type { SileroVad, VadWorkspace } from '../models/silero-vad/silero-vad.ts
 import { indexBeyond } from '../util/math.ts';
 import { warmUp } from './warm-up.ts';
 
-/** Chunks of a block: 8.2 s. Rows enough for the products to fill a GPU, and so few that others' steps do not wait long for the walk through time. */
+/** Chunks per block (8.2 s of audio): enough rows to fill a GPU, and few enough that others' steps do not wait long for the LSTM. */
 const BLOCK_CHUNKS = 256;
 
 export class VadRunner {
   readonly #device: Device;
   readonly #model: SileroVad;
   readonly #workspace: VadWorkspace;
-  /** The block under way. */
+  /** The last block that was started; the next one waits for it. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(device: Device, model: SileroVad) {
@@ -32,12 +32,12 @@ export class VadRunner {
     this.#workspace = createVadWorkspace(device, BLOCK_CHUNKS);
   }
 
-  /** Bytes of its weights, and of all else. */
+  /** Device bytes of its weights, and of everything else. */
   static demand(device: Device): { readonly weights: number; readonly activations: number } {
     return { weights: sileroVadBytes(), activations: device.measure(() => void createVadWorkspace(device, BLOCK_CHUNKS)) };
   }
 
-  /** Loads the weights that lie in a folder, and compiles and tries what they are used with. */
+  /** Loads the weights in a folder, and warms up. */
   static async load(device: Device, path: string): Promise<VadRunner> {
     const checkpoint = await openSafetensors(device.platform, path);
     try {
@@ -49,7 +49,10 @@ export class VadRunner {
     }
   }
 
-  /** The probability of speech in each chunk of VAD_CHUNK samples of the audio, in order; the last chunk may end with zeros. Begins with silence. */
+  /**
+   * The probability of speech in each chunk of VAD_CHUNK samples of the audio, in order; zeros pad the last chunk. It starts from a zero
+   * state, with silence before the audio.
+   */
   async *probabilities(source: SampleSource): AsyncGenerator<Float32Array> {
     let state: Float32Array = new Float32Array(2 * VAD_HIDDEN);
     const step = BLOCK_CHUNKS * VAD_CHUNK;
@@ -59,7 +62,7 @@ export class VadRunner {
       const samples = new Float32Array(VAD_CONTEXT + to - from);
       samples.set(await source.read(from - before, to), VAD_CONTEXT - before);
       const block = this.#last.then(() => this.#block(samples, Math.ceil((to - from) / VAD_CHUNK), state));
-      // A block that fails is its request's; the next begins all the same.
+      // A block that fails concerns its own request only; the next one runs all the same.
       this.#last = block.catch(() => undefined);
       const { probabilities, left } = await block;
       state = left;
@@ -67,7 +70,7 @@ export class VadRunner {
     }
   }
 
-  /** One block from a state to the state it leaves. */
+  /** Runs one block from a state to the state after it. */
   async #block(
     samples: Float32Array,
     chunks: number,

@@ -1,24 +1,28 @@
-/** What every loaded model does before its first request. */
+/** Warming up: what every loaded model runs before its first request. */
 import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import { selfTest } from './self-test.ts';
 
 export interface WarmUp {
-  /** Records each kind of work that requests will bring. The next is asked for when one has run, so that it may upload what it needs. */
+  /**
+   * Records each kind of work that requests will bring. The next one is taken after one has run, so that an iterator may upload what it
+   * needs.
+   */
   readonly work: Iterable<(rec: Recorder) => void> | AsyncIterable<(rec: Recorder) => void>;
   /**
-   * Work of other sizes, from the largest on, so that scratch memory is made for that. Its kernels are compiled; of it is run, once, what nothing
-   * before it ran.
+   * Work of other sizes, the largest first, so that scratch memory is made for the largest. All its kernels are compiled; it runs, once,
+   * only where it has kernels that nothing else ran.
    */
   readonly sizes?: Iterable<(rec: Recorder) => void>;
-  /** Does a first piece of work; says what of its results is not finite, or undefined where all is. */
+  /** Runs a first piece of work; resolves to a message about the values that are not finite, or to undefined. */
   readonly tryOut?: () => Promise<string | undefined>;
 }
 
 /**
- * Compiles the kernels of all the work and runs each kind once, so that no request waits for a compiler; tests them; then tries the model out. Throws
- * KernelFault where a kernel is at fault, and EngineError('invalid_model') when what comes out is not finite.
+ * Compiles the kernels of all the work and runs each kind once, so that no request waits for a compiler; then checks the kernels (selfTest)
+ * and tries the model out. Throws KernelFault where a kernel computes wrong results, and EngineError('invalid_model') where the model's
+ * values are not finite.
  */
 export async function warmUp(device: Device, { work, sizes = [], tryOut }: WarmUp): Promise<void> {
   const others = await compileAll(device, [...sizes]);
@@ -42,7 +46,10 @@ interface Recorded {
   readonly variants: ReadonlySet<string>;
 }
 
-/** Starts compiling all kernels of these recordings. With the autotune on it lets that choose first, and compiles the chosen kernels. */
+/**
+ * Starts compiling all kernels of these recordings. With autotuning on, it first measures the candidates, and then compiles the chosen
+ * kernels.
+ */
 async function compileAll(device: Device, records: readonly ((rec: Recorder) => void)[]): Promise<readonly Recorded[]> {
   const compile = (): readonly Recorded[] => records.map((record) => ({ record, variants: device.compile(record) }));
   const first = compile();

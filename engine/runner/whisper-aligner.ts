@@ -1,4 +1,4 @@
-/** The cross attention of a Whisper's alignment heads over the rows of one window, kept while they go through the decoder, and what is made of it. */
+/** Collects the cross-attention of a Whisper's alignment heads for the rows of one window, and computes the alignment matrix from it. */
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Readback } from '../gpu/staging.ts';
@@ -6,16 +6,16 @@ import type { Tensor } from '../gpu/tensor.ts';
 import type { WhisperShape } from '../models/whisper/load.ts';
 import { alignmentMatrix, attentionWeights } from '../ops/alignment.ts';
 
-/** Some of a window's rows, on their way through the decoder. */
+/** Rows of a window that are going through the decoder. */
 export interface AlignedRows {
-  /** [T, C]: the queries of the layer's cross attention. */
+  /** [T, C]: queries of the layer's cross-attention. */
   readonly query: Tensor;
-  /** The layer's cross cache, and the window's rows in it. */
+  /** The layer's cross-attention cache, and the window's rows in it. */
   readonly cache: Tensor;
   readonly keys: { readonly first: number; readonly count: number };
-  /** Of `query`. */
+  /** Range of rows of `query`. */
   readonly rows: { readonly first: number; readonly count: number };
-  /** Rows of the window that came before. */
+  /** Number of the window's rows before these. */
   readonly row: number;
 }
 
@@ -27,7 +27,10 @@ export class WhisperAligner {
   readonly #stats: Tensor;
   readonly #matrix: Tensor;
 
-  /** For windows of up to `rows` rows; a transcript has half of the decoder's positions, and the last of its prompt may come before. */
+  /**
+   * Allocates for windows of up to `rows` rows: a transcript has half of the decoder's positions, and the last token of its prompt may come
+   * before it.
+   */
   constructor(device: Device, { config, alignmentHeads }: WhisperShape, rows = Math.floor(config.targetPositions / 2) + 1) {
     const heads = alignmentHeads.length;
     const positions = config.windows.frames / 2;
@@ -38,7 +41,7 @@ export class WhisperAligner {
     this.#matrix = device.tensor('alignment matrix', 'f32', [rows, positions]);
   }
 
-  /** Keeps what rows attend to in a layer. */
+  /** Appends the attention weights of the rows in a layer's alignment heads. */
   keep(rec: Recorder, layer: number, { query, cache, keys, rows, row }: AlignedRows): void {
     this.#heads.forEach((one, head) => {
       if (one.layer !== layer || rows.count === 0) return;
@@ -47,19 +50,19 @@ export class WhisperAligner {
     });
   }
 
-  /** Makes the matrix [rows, columns] of alignmentMatrix, once all rows of a window were kept. */
+  /** Appends alignmentMatrix [rows, columns], once all rows of a window were added. */
   align(rec: Recorder, rows: number, columns: number): void {
     const args = { weights: this.#weights, stats: this.#stats, out: this.#matrix, heads: this.#heads.length };
     alignmentMatrix(rec, { ...args, rows, columns });
   }
 
-  /** The same, and reads it: rows * columns f32. */
+  /** Appends alignmentMatrix and its readback: rows * columns f32. */
   read(rec: Recorder, rows: number, columns: number): Readback {
     this.align(rec, rows, columns);
     return rec.readback(this.#matrix, rows * columns * 4);
   }
 
-  /** Gives its memory back. */
+  /** Frees its tensors. */
   destroy(device: Device): void {
     device.destroy(this.#weights, this.#stats, this.#matrix);
   }

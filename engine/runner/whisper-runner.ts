@@ -24,31 +24,31 @@ import { WhisperAligner } from './whisper-aligner.ts';
 import { MASKS, MAX_STEP_COPIES, MAX_STEP_ROWS, WhisperStepUpload } from './whisper-step.ts';
 import type { MaskName, StepCopy, StepLayout, StepRow } from './whisper-step.ts';
 
-/** What a sampled row chose. */
+/** A sampled row's token. */
 export interface SampledToken {
   readonly token: number;
-  /** Of the token among those allowed; of `probe` among all. */
+  /** Log-probability of the token among those allowed; for `probe` over the whole vocabulary. */
   readonly logprob: number;
 }
 
-/** Rows of the warm-up's largest step. */
+/** Rows of the largest step of the warm-up. */
 const WARM_UP_ROWS = 16;
 
-/** Sequences that decode side by side. */
+/** Most windows that decode in parallel. */
 const MAX_SLOTS = 16;
-/** Keys and values take this much unless the operator says how much memory there is. */
+/** Bytes of the decoder's caches, unless the operator says how much memory there is. */
 const DEFAULT_CACHE_BYTES = { software: 128 * 2 ** 20, gpu: 2 ** 30 } as const;
-/** Share of the memory given to the three tasks that transcription's keys and values may take. */
+/** Share of the memory of all three tasks that transcription's caches may take. */
 const CACHE_SHARE = 1 / 8;
 /** Mel frames of the warm-up: enough for every kernel, a fraction of a window's work. */
 const WARM_UP_FRAMES = 32;
 
 export class WhisperRunner {
   readonly model: WhisperModel;
-  /** Windows that decode side by side, each with up to `beams` transcripts. */
+  /** Windows that decode in parallel, each with up to `beams` transcripts. */
   readonly slots: number;
   readonly beams: number;
-  /** The adapter computes on the host's cores. */
+  /** Whether the adapter computes on the host's cores. */
   readonly software: boolean;
   readonly #device: Device;
   readonly #encoder: EncoderWorkspace;
@@ -62,11 +62,11 @@ export class WhisperRunner {
   readonly #candidates: Tensor;
   readonly #ids: Tensor;
   readonly #upload: WhisperStepUpload;
-  /** Made when times of words are first asked for. */
+  /** Created when word timestamps are first asked for. */
   #aligner: WhisperAligner | undefined;
   /** Encoder positions of the window in each slot. */
   readonly #positions: number[];
-  /** Rejects when the device had no room for the windows that came last. */
+  /** Rejects when the device had no memory for the latest windows. */
   #given: Promise<void> | undefined;
 
   constructor(device: Device, model: WhisperModel, { maxRunning, memory }: { maxRunning: number; memory?: number | undefined }) {
@@ -91,7 +91,7 @@ export class WhisperRunner {
     this.#state = device.tensor('timestamp state', 'u32', [this.slots * this.beams, 4]);
     this.#lastTokens = device.tensor('last tokens', 'u32', [this.slots * this.beams]);
     this.#results = device.tensor('sampled tokens', 'u32', [MAX_STEP_ROWS, 2]);
-    // One more than there are beams: one of the best may be the end.
+    // One more candidate than there are beams, since one of the best may be the end.
     this.#candidates = device.tensor('token candidates', 'u32', [MAX_STEP_ROWS, this.beams + 1, 2]);
     this.#ids = device.tensor('decoder ids', 'u32', [MAX_STEP_ROWS]);
     const { selfRows, crossRows } = this.#cache;
@@ -100,9 +100,9 @@ export class WhisperRunner {
     this.#upload = new WhisperStepUpload(device, { slots: this.slots, lanes: this.beams, selfRows, crossRows, tileRows, samples });
   }
 
-  /** Bytes of everything but the weights. */
+  /** Device bytes of everything but the weights. */
   static bytes(device: Device, shape: WhisperShape, options: ConstructorParameters<typeof WhisperRunner>[2]): number {
-    // Its tensors depend on nothing else.
+    // The tensors' sizes depend on nothing else.
     const make = (): WhisperRunner => new WhisperRunner(device, shape as WhisperModel, options);
     let slots = 0;
     const withOne = device.measure(() => {
@@ -112,12 +112,12 @@ export class WhisperRunner {
     return withOne + (slots - 1) * decoderSlotBytes(shape.config, shape.tokens.beams, shape.config.windows.frames / 2);
   }
 
-  /** Compiles and runs every kernel once, and looks at the logits of one token. */
+  /** Compiles and runs every kernel once, and checks the logits of one token. */
   async warmUp(): Promise<void> {
     await warmUp(this.#device, { work: this.#work(), tryOut: () => this.#tryOut() });
   }
 
-  /** A short window, one row, several rows, as many as several windows have. */
+  /** Work of every kind: a short window, and steps of one row, of several, and of as many as several windows have. */
   async *#work(): AsyncGenerator<(rec: Recorder) => void> {
     const sample = { mask: 'text' } as const;
     const plans = (this.beams > 1 ? [1, 2, 1 + this.beams, WARM_UP_ROWS] : [1, 2, WARM_UP_ROWS]).map((rows) => {
@@ -131,7 +131,7 @@ export class WhisperRunner {
     };
     const alone = [{ slot: 0, position: 0, token: 0 }];
     const window = (rec: Recorder): void => void this.#recordWindow(rec, 0, WARM_UP_FRAMES, 1);
-    // All is compiled beside each other, the largest first; each is run when what it reads was written.
+    // Everything is compiled in parallel, the largest first; each kernel runs once its inputs have been written.
     this.#device.compile(window);
     for (const plan of plans.toReversed()) {
       const layout = this.#write(plan);
@@ -157,7 +157,9 @@ export class WhisperRunner {
     return indexBeyond(new Float32Array(await logits.data())) < 0 ? undefined : "the first token's logits are not finite";
   }
 
-  /** Encodes one window (mono samples at the model's rate, at most a window long) and leaves its keys and values in `slot`. */
+  /**
+   * Encodes one window (mono samples at the model's rate, at most a window long) and leaves its cross-attention keys and values in `slot`.
+   */
   encode(slot: number, samples: Float32Array): void {
     const { config } = this.model;
     if (slot >= this.#cache.slots) this.#makeRoom(slot + 1);
@@ -169,8 +171,8 @@ export class WhisperRunner {
   }
 
   /**
-   * Submits one step: first the copies, none of which reads what another writes; rows of one lane come in order of position. What sampled
-   * rows chose arrives in order of the rows: one token, or with a history the best ones in order.
+   * Submits one step. Its copies come first, and none of them may read what another writes; the rows of one lane must be in order of
+   * position. Resolves to the sampled rows' tokens, in order of the rows: one token each or, with a history, the best ones in order.
    */
   step(rows: readonly StepRow[], copies: readonly StepCopy[] = []): { tokens(): Promise<readonly (readonly SampledToken[])[]> } {
     const layout = this.#write(rows, copies);
@@ -194,8 +196,8 @@ export class WhisperRunner {
   }
 
   /**
-   * What the tokens of a window attend to, from the token at `from` on: alignmentMatrix over the first `positions` of the encoder, row by row. They go
-   * through the decoder again, in the slot's first lane, with whose keys and values nothing is done any more.
+   * Encoder positions that a window's tokens attend to, from the token at `from` on: alignmentMatrix over the first `positions` of the
+   * encoder, row by row. The tokens go through the decoder again, in the slot's first lane, whose keys and values are overwritten.
    */
   align(slot: number, tokens: readonly number[], { from, positions }: { from: number; positions: number }): Promise<Float32Array> {
     if (!this.#aligner) {
@@ -220,14 +222,17 @@ export class WhisperRunner {
     })();
   }
 
-  /** For `slots` windows, or twice as many as there is room for. Few requests have more than one at once, and each takes tens of MiB. */
+  /**
+   * Grows the caches to `slots` windows, or to twice as many as there is room for. Few requests have more than one window at once, and each
+   * takes tens of MiB.
+   */
   #makeRoom(slots: number): void {
     const cache = this.#cache;
     const wanted = Math.min(this.slots, Math.max(slots, 2 * cache.slots));
     this.#given = allocateNow(this.#device, 'room for more windows', () => growDecoderCache(this.#device, cache, wanted)).given;
   }
 
-  /** Returns the number of positions. */
+  /** Encodes the uploaded samples into a slot; returns the number of encoder positions. */
   #recordWindow(rec: Recorder, slot: number, frames: number, heard: number): number {
     const { config, weights, logMel } = this.model;
     const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, config.windows.frames), heard };
@@ -249,7 +254,7 @@ export class WhisperRunner {
     if (candidates) tokenCandidates(rec, { ...choice, candidates: this.#candidates });
   }
 
-  /** Looks up the rows' tokens, and says where the decoder finds all else. */
+  /** Resolves the rows' tokens; returns the decoder's input. */
   #prepare(rec: Recorder, { rows, samples, crossTiles }: StepLayout): DecoderArgs {
     const { config, weights } = this.model;
     const { sections } = this.#upload;
@@ -263,7 +268,7 @@ export class WhisperRunner {
     return { config, weights, workspace: this.#decoder, cache: this.#cache, input };
   }
 
-  /** Rows through the decoder, of which those from `first` on are the window's rows from `row` on. */
+  /** Runs rows through the decoder, keeping the attention of rows from `first` on, which are the window's rows from `row` on. */
   #recordAlignment(
     rec: Recorder,
     layout: StepLayout,
@@ -277,19 +282,19 @@ export class WhisperRunner {
     });
   }
 
-  /** Uploads a step over the windows that the slots have now. */
+  /** Uploads a step, with the encoder positions of the windows now in the slots. */
   #write(rows: readonly StepRow[], copies: readonly StepCopy[] = []): StepLayout {
     return this.#upload.write(rows, copies, this.#positions);
   }
 }
 
-/** `count` pairs of a token and its log-probability. */
+/** Reads `count` pairs of a token and its log-probability. */
 function readTokens(data: ArrayBuffer, first: number, count: number): SampledToken[] {
   const [ids, logprobs] = [new Uint32Array(data), new Float32Array(data)];
   return Array.from({ length: count }, (_, i) => ({ token: ids[2 * (first + i)]!, logprob: logprobs[2 * (first + i) + 1]! }));
 }
 
-/** What a mask forbids. Timestamps are never text: without them asked for they would only be dropped again. */
+/** Token ids that a mask forbids. Timestamps are never text: without them asked for they would only be dropped again. */
 function banned(name: MaskName, { tokens, config }: WhisperModel): (token: number) => boolean {
   if (name === 'languages') {
     const languages = new Set(tokens.languages.values());
@@ -302,7 +307,7 @@ function banned(name: MaskName, { tokens, config }: WhisperModel): (token: numbe
   return (token) => never.has(token) || token >= end;
 }
 
-/** Rows that a step samples at most: those of every window's beams, or its first token and whether it is speech. */
+/** Most rows that a step samples: every window's beams, or its first token and the speech probability. */
 function sampledRows(slots: number, beams: number): number {
   return Math.min(MAX_STEP_ROWS, Math.max(WARM_UP_ROWS, slots * (beams + 1)));
 }

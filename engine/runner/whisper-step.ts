@@ -1,4 +1,4 @@
-/** A step of Whisper's decoder: what goes through it, and the one upload that says so. */
+/** Steps of Whisper's decoder, and their upload in one piece. */
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -6,25 +6,25 @@ import { TOKEN_ROW_WORDS, writeTokenRow } from '../ops/constrained-token.ts';
 import type { TokenRow } from '../ops/constrained-token.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
 
-/** Which tokens a sampled row may take; `languages` are the language ids alone. */
+/** Which tokens a sampled row may take; `languages` allows the language ids only. */
 export type MaskName = (typeof MASKS)[number];
-/** In the order that a step names them by. */
+/** Masks in the order of their numbers in a step. */
 export const MASKS = ['text', 'firstText', 'timestamps', 'firstTimestamps', 'languages'] as const;
 
-/** One token that goes through the decoder. */
+/** One row of a step: a token that goes through the decoder. */
 export interface StepRow {
   readonly slot: number;
-  /** Which of the slot's transcripts; default 0. */
+  /** Lane: which of the slot's transcripts; default 0. */
   readonly lane?: number;
-  /** Position in its sequence. */
+  /** Position of the token in its sequence. */
   readonly position: number;
-  /** Absent = the token sampled last for this lane, which the host may not have seen yet. */
+  /** Token id; absent = the token sampled last for this lane, which the host may not know yet. */
   readonly token?: number;
-  /** Choose a token after this one; with a `history`, the best ones. */
+  /** Sample the next token; with a `history`, the best ones. */
   readonly sample?: Omit<TokenRow, 'slot' | 'mask' | 'position'> & { readonly mask: MaskName };
 }
 
-/** The key and value of one token that go from one of a slot's transcripts to another. */
+/** Copies the key and value of one token from one of a slot's transcripts to another. */
 export interface StepCopy {
   readonly slot: number;
   readonly from: number;
@@ -32,46 +32,46 @@ export interface StepCopy {
   readonly position: number;
 }
 
-/** What a step consists of. */
+/** Sizes of a step. */
 export interface StepLayout {
   readonly rows: number;
   readonly copies: number;
-  /** Rows with a choice. */
+  /** Rows that are sampled. */
   readonly samples: number;
-  /** Some of them want more than one token. */
+  /** Whether some of them want more than one token. */
   readonly candidates: boolean;
-  /** Tiles of rows of one window, and rows in the largest. */
+  /** Tiles of rows of one window, and the rows of the largest tile. */
   readonly crossTiles: { readonly count: number; readonly rows: number };
 }
 
-/** Rows of one step: prompts longer than this take several. A section of the step's upload is 256 bytes a row of 64 words. */
+/** Most rows per step: longer prompts take several steps. A section of the upload has 256 bytes per row of 64 words. */
 export const MAX_STEP_ROWS = 64;
-/** Copies of one step. Hypotheses that parted long ago differ in many tokens, and feeding one again costs far more than copying it. */
+/** Most copies per step. Hypotheses that diverged long ago differ in many tokens, and feeding one again costs far more than copying it. */
 export const MAX_STEP_COPIES = 512;
 const SECTION = 64;
 const COPY_SECTIONS = MAX_STEP_COPIES / SECTION;
-/** First section of each array in the step's upload. */
+/** First section of each array in a step's upload. */
 const AT = {
   tokens: 0, positions: 1, cacheRows: 2, selfTiles: 3, crossTiles: 7, sampledRows: 11, copyFrom: 12,
   copyTo: 12 + COPY_SECTIONS, settings: 12 + 2 * COPY_SECTIONS,
 } as const; // prettier-ignore
 const SECTIONS = AT.settings + (MAX_STEP_ROWS * TOKEN_ROW_WORDS) / SECTION;
 
-/** Where the rows of a step may lie. */
+/** Sizes of the caches and limits of a step. */
 export interface StepPlaces {
   readonly slots: number;
-  /** Transcripts a slot. */
+  /** Transcripts per slot. */
   readonly lanes: number;
-  /** Rows of the caches: a lane's own keys and values, and a slot's of its window. */
+  /** Cache rows of a lane's self-attention, and of a slot's cross-attention. */
   readonly selfRows: number;
   readonly crossRows: number;
-  /** Rows of a window that its keys and values are loaded for at once. */
+  /** Most rows of a window per tile, which share a load of its keys and values. */
   readonly tileRows: number;
-  /** Rows that may be sampled. */
+  /** Most rows that may be sampled. */
   readonly samples: number;
 }
 
-/** The device's copy of a step, array by array. */
+/** The arrays of a step on the device. */
 export class WhisperStepUpload {
   readonly sections: Readonly<Record<keyof typeof AT, Tensor>>;
   readonly #device: Device;
@@ -100,7 +100,7 @@ export class WhisperStepUpload {
     };
   }
 
-  /** Lays the rows out and uploads them in one piece. `positions` are those of the encoder that the window in each slot has. */
+  /** Lays a step out and uploads it in one piece. `positions` are the encoder positions of the window in each slot. */
   write(rows: readonly StepRow[], copies: readonly StepCopy[], positions: readonly number[]): StepLayout {
     assert(rows.length > 0 && rows.length <= MAX_STEP_ROWS, `a step of ${rows.length} rows, at most ${MAX_STEP_ROWS}`);
     assert(copies.length <= MAX_STEP_COPIES, `a step with ${copies.length} copies, at most ${MAX_STEP_COPIES}`);

@@ -1,4 +1,4 @@
-/** Small tensors with known contents for the cases of the self-test. */
+/** Small tensors with known contents, for the cases of the self-test. */
 import type { Device } from '../gpu/device.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -23,24 +23,24 @@ import type { BlockType } from '../weights/block-types.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
 
-/** A case that takes one pipeline. */
+/** A self-test case of one pipeline. */
 export interface KernelCheck {
   record(rec: Recorder): void;
   readonly out: Tensor;
-  /** What of `out` is compared; absent = its values. */
+  /** Maps the values of `out` to those that are compared; absent = themselves. */
   readonly seen?: (values: TypedArray) => ArrayLike<number>;
   readonly expected: ArrayLike<number>;
-  /** Sum of squared differences over that of squares. */
+  /** Largest allowed sum of squared differences over the sum of squares. */
   readonly tolerance: number;
 }
 
-/** Makes a check for a variant; undefined where no small case takes it. */
+/** Makes a check for a kernel variant; undefined where no small case takes it. */
 export type CheckMaker = (variant: Variant, bench: Workbench) => KernelCheck | undefined;
 
 /** Columns for which kernels that reduce rows take a workgroup of a size. */
 export const REDUCED_COLUMNS: Readonly<Record<number, number>> = { 8: 200, 64: 64, 128: 200, 256: 1100 };
 
-/** Tensors of one check, which go when it is over. */
+/** Makes the tensors of checks, and frees them when the checks are over. */
 export class Workbench {
   readonly device: Device;
   readonly rng: Rng = createRng(1);
@@ -59,7 +59,7 @@ export class Workbench {
     return this.keep(this.device.upload('check', 'u32', shape, Uint32Array.from(values)));
   }
 
-  /** Sequences of so many rows, one behind the other unless it is said where they begin. */
+  /** Sequences of these numbers of rows, one after the other unless their beginnings are given. */
   spans(counts: readonly number[], first = counts.map((_, s) => counts.slice(0, s).reduce((a, b) => a + b, 0))): SpanRows {
     const table = this.words(
       counts.flatMap((count, s) => [first[s]!, count, 0, 0]),
@@ -69,8 +69,8 @@ export class Workbench {
   }
 
   /**
-   * Rows of several sequences where a variant knows them, of one else; and where each sequence begins and ends. The last of several begins at row `last`,
-   * as far behind the others as a product of as many rows must be.
+   * Rows of several sequences where a variant knows them, of one else; and where each sequence begins and ends. The last of several begins
+   * at row `last`, as far behind the others as a product of as many rows must be.
    */
   runs(variant: Variant, counts: readonly number[], last?: number): { readonly rows: Rows; readonly ranges: readonly Range[] } {
     const first = counts.map((_, s) => counts.slice(0, s).reduce((a, b) => a + b, 0));
@@ -80,7 +80,7 @@ export class Workbench {
     return { rows: this.spans(counts, first), ranges: counts.map((count, s) => ({ from: first[s]!, to: first[s]! + count })) };
   }
 
-  /** Of NaN, so that what is not written shows. */
+  /** A tensor of NaN, so that values that are not written show. */
   out(shape: readonly number[]): Tensor {
     const count = shape.reduce((a, b) => a * b, 1);
     return this.keep(this.device.upload('check out', 'f32', shape, new Float32Array(count).fill(NaN)));
@@ -91,7 +91,7 @@ export class Workbench {
     return tensor;
   }
 
-  /** Keeps all that an object holds. */
+  /** Registers all tensors in an object, to be freed. */
   keepAll<T extends object>(made: T): T {
     this.#made.push(...ownedTensors(made));
     return made;
@@ -102,7 +102,7 @@ export class Workbench {
   }
 }
 
-/** Floats as a type stores them. */
+/** Floats as a storage type stores them. */
 export function storedAs(dtype: string | undefined, values: Float32Array): Float32Array {
   return dtype === 'f16' ? fromF16(toF16(values)) : values;
 }
@@ -141,7 +141,7 @@ export function checkedMatrix(
   return { weight, values, fill };
 }
 
-/** Bytes as whole words. */
+/** Bytes padded to whole words. */
 export function wordsOf(bytes: Uint8Array): Uint32Array {
   const padded = new Uint8Array(Math.ceil(bytes.length / 4) * 4);
   padded.set(bytes);
@@ -155,7 +155,7 @@ export function someBlocks(rng: Rng, type: BlockType, count: number): Uint8Array
   const view = new DataView(out.buffer);
   for (let at = 0; at < out.length; at += bytes) {
     if (scales === 'exponent') out[at + places.scale] = 122 + rng.integer(4);
-    // One for all rows.
+    // One scale for all rows.
     else if (scales === 'row') view.setFloat32(at + places.scale, 0.01, true);
     else for (const place of [places.scale, places.offset]) if (place !== undefined) view.setUint16(at + place, f32ToF16Bits(0.001 + rng.uniform() * 0.01), true); // prettier-ignore
   }

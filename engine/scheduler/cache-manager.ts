@@ -1,4 +1,4 @@
-/** KV pages of sequences: rows of the block table, pages from the pool, and prefixes shared through the radix tree. */
+/** KV cache bookkeeping of sequences: block table rows, pages from the pool, and prefixes shared through the radix tree. */
 import type { BlockTable } from '../cache/block-table.ts';
 import type { PagePool } from '../cache/page-pool.ts';
 import type { RadixCache } from '../cache/radix-cache.ts';
@@ -11,18 +11,19 @@ import { ceilDiv } from '../util/math.ts';
 import type { Sequence } from './sequence.ts';
 
 export interface CacheParts {
-  /** Where pages are shared; absent = they are not. */
+  /** The prefix cache; absent = no pages are shared. */
   readonly prefixes?: RadixCache | undefined;
-  /** Of a model with recurrent layers. */
+  /** Slots of recurrent states; absent in models without recurrent layers. */
   readonly states?: SequenceStates | undefined;
-  /** Of a model with layers that see a window only. */
+  /** Pages of sliding-window layers; absent in models without them. */
   readonly windows?: SequenceWindows | undefined;
-  /** Pages of answers are not shared. */
+  /** Publishes pages of prompts only, never of generated tokens; default false. */
   readonly promptsOnly?: boolean | undefined;
 }
 
 /**
- * Every page is held by those who use it: the sequences whose row names it, and the tree. A page without holders is free.
+ * Allocates, shares and releases the KV pages of sequences. Pages are reference-counted: each sequence whose row names a page holds it, and
+ * so does the tree. A page without holders is free.
  *
  *     pages of a sequence:  |-- shared: found in the tree, path locked --|-- own, published once computed --|-- own, partial --|
  */
@@ -45,29 +46,32 @@ export class CacheManager {
     this.#promptsOnly = promptsOnly;
   }
 
-  /** Pages that are free or become so by eviction. */
+  /** Pages that are free or can be evicted from the prefix cache. */
   get numAvailable(): number {
     return this.#pool.numFree + (this.#prefixes?.numEvictable ?? 0);
   }
 
-  /** Tokens of a waiting sequence whose keys and values are cached; its last token is always computed, to get logits. */
+  /** Tokens of a waiting sequence that the prefix cache holds. The last token never counts: it is always computed, to get logits. */
   cachedTokens(sequence: Sequence): number {
     return this.#prefixes?.peek(sequence.tokens, sequence.salt, this.#shareable(sequence)) ?? 0;
   }
 
-  /** Tokens of a waiting sequence that may come from the cache. Where pages are of prompts alone, what it has answered may stand there as another's prompt. */
+  /**
+   * The most tokens of a waiting sequence that may come from the cache. With `promptsOnly` these end with its prompt: the tree may hold
+   * this sequence's generated tokens too, as part of another sequence's prompt.
+   */
   #shareable({ tokens, numPrompt }: Sequence): number {
     return Math.min(tokens.length - 1, this.#promptsOnly ? numPrompt : Infinity);
   }
 
   /**
-   * Gives a waiting sequence a row and its cached prefix, if afterwards there is room for the rest of its tokens and `reserve` more
-   * pages. Changes nothing when it returns false.
+   * Gives a waiting sequence a block table row and its cached prefix, if that leaves room for the rest of its tokens and for `reserve`
+   * pages more; with `reserve` undefined it does not ask for room. Changes nothing when it returns false.
    */
   admit(sequence: Sequence, reserve: number | undefined): boolean {
     if (this.#table.numFreeRows === 0) return false;
     const match = this.#prefixes?.match(sequence.tokens, sequence.salt, this.#shareable(sequence));
-    // Locked before counting: what it needs itself must not count as room.
+    // Lock before counting: pages of its own prefix must not count as evictable.
     if (match) this.#prefixes!.lock(match.node);
     const needed = ceilDiv(sequence.length, this.pageSize) - (match?.pages.length ?? 0);
     const hasPages = reserve === undefined || needed + reserve <= this.numAvailable;
@@ -84,12 +88,12 @@ export class CacheManager {
       sequence.computed = match.length;
     }
     this.#windows?.place(sequence);
-    // A sequence that was retracted finds its own pages again: those are no hits of its request.
+    // A retracted sequence finds its own pages again, which is no cache hit of its request.
     if (!sequence.hasRun) sequence.cached = match?.length ?? 0;
     return true;
   }
 
-  /** What a sequence begins from beside its pages; false, and nothing changed, where there is no room for that. */
+  /** Gives a sequence its window pages and its recurrent-state slot; returns false, and changes nothing, when either has no room. */
   #begin(sequence: Sequence, match: PrefixMatch | undefined, reserve: number | undefined): boolean {
     if (this.#windows?.begin(sequence, match, reserve) === false) return false;
     if (this.#states?.begin(sequence, match) !== false) return true;
@@ -97,19 +101,21 @@ export class CacheManager {
     return false;
   }
 
-  /** Pages that a sequence lacks for `count` more positions. */
+  /** Pages that a sequence lacks to hold `count` more positions. */
   #missing(sequence: Sequence, count: number): number {
     return Math.max(0, ceilDiv(sequence.computed + count, this.pageSize) - sequence.pages.length);
   }
 
-  /** Whether a sequence that cannot have `count` more positions now could once those that leave have given theirs back. */
+  /** Whether `grow` by `count` positions would succeed once the `leaving` sequences have released their pages. */
   canGrowAfter(sequence: Sequence, count: number, leaving: readonly Sequence[]): boolean {
     const sum = (held: (leaving: Sequence) => readonly number[]): number => leaving.reduce((all, one) => all + held(one).length, 0);
     if (this.#missing(sequence, count) > this.numAvailable + sum(({ pages }) => pages)) return false;
     return !this.#windows || this.#windows.missing(sequence, count) <= this.#windows.numAvailable + sum(({ windows }) => windows);
   }
 
-  /** Gives a running sequence room for `count` more positions, evicting cached prefixes if it must; false when even that does not suffice. */
+  /**
+   * Allocates pages for `count` more positions of a running sequence, evicting cached prefixes if needed; false when that does not suffice.
+   */
   grow(sequence: Sequence, count: number): boolean {
     this.#leave(sequence);
     const pages = this.#missing(sequence, count);
@@ -120,7 +126,10 @@ export class CacheManager {
     return true;
   }
 
-  /** Lets go of what lies behind a sequence's windows. The tree gets the pages of prompts first: others may part from one anywhere. */
+  /**
+   * Releases the pages that a sequence's sliding windows have passed. Those of its prompt are published first, because another prompt may
+   * share any part of it.
+   */
   #leave(sequence: Sequence): void {
     if (!this.#windows) return;
     const behind = this.#windows.numBehind(sequence);
@@ -130,7 +139,7 @@ export class CacheManager {
     this.#windows.leave(sequence);
   }
 
-  /** Takes pages for a sequence, of which there are as many. */
+  /** Allocates pages for a sequence, evicting where too few are free; the caller has checked that enough are available. */
   #take(sequence: Sequence, pages: number): void {
     const short = pages - this.#pool.numFree;
     if (short > 0) this.#pool.release(this.#prefixes!.evict(short));
@@ -139,16 +148,16 @@ export class CacheManager {
     sequence.pages.push(...got);
   }
 
-  /** The slots of a step's item, of a model with recurrent layers. */
+  /** The recurrent-state slots of a batch item; undefined in models without recurrent layers. */
   useState(item: BatchItem): StateUse | undefined {
-    // A copy that others may ask for goes to the tree before the next takes its place; of those on the way through an answer the last is enough.
+    // A wanted copy enters the tree before the next one replaces it; of the copies taken while generating, the last one is enough.
     if (this.#states?.isWanted(item.sequence)) this.publish(item.sequence);
     return this.#states?.use(item);
   }
 
   /**
-   * Puts a sequence's whole computed pages into the tree. Steps run in the order they are submitted, so a page may be shared as soon as
-   * the step that fills it is submitted; tokens that only the device knows cannot be named yet.
+   * Inserts a sequence's full computed pages into the tree. Steps run in the order of submission, so a page may be shared as soon as the
+   * step that fills it is submitted. Tokens that only the device knows are left out, since they cannot be keys yet.
    */
   publish(sequence: Sequence): void {
     if (!this.#prefixes || sequence.row < 0) return;
@@ -159,7 +168,7 @@ export class CacheManager {
     if (pages > sequence.published) this.#insert(sequence, pages);
   }
 
-  /** Puts a sequence's first pages into the tree; returns the node that ends with them. */
+  /** Inserts the first `pages` pages of a sequence into the tree and moves its lock to the node at their end, which it returns. */
   #insert(sequence: Sequence, pages: number): RadixNode {
     const prefixes = this.#prefixes!;
     const windows = this.#windows && { first: sequence.firstWindow, pages: sequence.windows };
@@ -172,7 +181,7 @@ export class CacheManager {
     return node;
   }
 
-  /** Takes row and pages back; published pages stay in the tree until they are evicted. */
+  /** Releases a sequence's row, pages and slots; published pages stay in the tree until they are evicted. */
   release(sequence: Sequence): void {
     this.#states?.end(sequence);
     this.#windows?.end(sequence);
@@ -185,12 +194,12 @@ export class CacheManager {
     sequence.row = -1;
   }
 
-  /** Forgets every prefix that no running sequence reads. */
+  /** Evicts every cached prefix that no running sequence reads. */
   flush(): void {
     if (this.#prefixes) this.#pool.release(this.#prefixes.clear());
   }
 
-  /** Throws unless pages, rows and the tree add up for these running sequences. */
+  /** Throws unless the pages, rows and slots in use are those that `running` and the tree hold. */
   checkIntegrity(running: readonly Sequence[]): void {
     this.#pool.checkIntegrity();
     this.#prefixes?.checkIntegrity();

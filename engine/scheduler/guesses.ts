@@ -1,20 +1,23 @@
-/** What is guessed for sequences, and how much of it was right. */
+/** Speculative decoding: which draft tokens are verified, and how many of them were accepted. */
 import type { PromptLookup } from '../config.ts';
 import { FROM_HEAD } from './batch.ts';
 import { draftTokens } from './prompt-lookup.ts';
 import type { Sequence } from './sequence.ts';
 
-/** How sequences are guessed for. */
+/** Where draft tokens come from, and how many a step verifies. */
 export interface GuessOptions {
-  /** Speculative decoding; absent = off. */
+  /** Drafts by prompt lookup; absent = off. */
   readonly promptLookup?: PromptLookup | undefined;
-  /** The same with guesses of the model's head: how many a sequence has verified in one step; absent = off. */
+  /** Drafts by the model's draft head: the most that one step verifies for a sequence; absent = off. */
   readonly headDrafts?: number | undefined;
-  /** Guesses all sequences of a step may have verified together, beside `maxRunning` rows that yield tokens; default none. */
+  /**
+   * Draft tokens that one step verifies at most, over all sequences: logit rows beyond the `maxRunning` that yield one token each. Default
+   * 0.
+   */
   readonly draftRows?: number;
 }
 
-/** Makes guesses and counts them. */
+/** Chooses draft tokens and counts how many were accepted. */
 export class Guesses {
   readonly #options: GuessOptions;
   #drafted = 0;
@@ -24,18 +27,21 @@ export class Guesses {
     this.#options = options;
   }
 
-  /** Guesses verified so far, and how many of them were right. */
+  /** Draft tokens verified so far, and how many of them were accepted. */
   get counts(): { readonly drafted: number; readonly accepted: number } {
     return { drafted: this.#drafted, accepted: this.#accepted };
   }
 
-  /** Counts the guesses of a sequence that were verified. */
+  /** Counts the outcome of one verification. */
   count(drafted: number, accepted: number): void {
     this.#drafted += drafted;
     this.#accepted += accepted;
   }
 
-  /** Guesses to verify with a sequence's next token, one of `running`: at most `budget`, and as many as rows and the request's own end leave room for. */
+  /**
+   * Draft tokens to verify with a sequence's next token, when `running` sequences share the draft rows: at most `budget`, and no more than
+   * `maxTokens` leaves room for.
+   */
   of(sequence: Sequence, running: number, budget: number): readonly number[] {
     const { promptLookup, headDrafts = 0, draftRows = 0 } = this.#options;
     if (!sequence.canSpeculate) return [];
@@ -43,7 +49,7 @@ export class Guesses {
     const count = Math.min(most, Math.floor(draftRows / running), budget, sequence.maxTokens - sequence.numGenerated - 1);
     if (count <= 0) return [];
     if (!promptLookup) return new Array<number>(count).fill(FROM_HEAD);
-    // A token that only the device knows is guessed too, and left out.
+    // A pending token is known to the device only: it is guessed as the first draft and then left out.
     return draftTokens(sequence.tokens, promptLookup, count + sequence.pending).slice(sequence.pending);
   }
 }

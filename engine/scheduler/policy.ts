@@ -3,21 +3,23 @@ import type { Sequence } from './sequence.ts';
 /** Order in which waiting sequences are admitted. */
 export interface SchedulePolicy {
   readonly name: 'fcfs' | 'lpm';
-  /** The waiting sequences, best first; `waiting` is in order of arrival, `cachedTokens` asks the prefix cache. */
+  /**
+   * Returns the waiting sequences, best first. `waiting` is in order of arrival; `cachedTokens` looks a sequence up in the prefix cache.
+   */
   order(waiting: readonly Sequence[], cachedTokens: (sequence: Sequence) => number): readonly Sequence[];
 }
 
 /** First come, first served. */
 export const FCFS: SchedulePolicy = { name: 'fcfs', order: (waiting) => waiting };
 
-/** Beyond this many waiting sequences matching them all costs more than it saves (SGLang's bound). */
+/** With more waiting sequences than this, matching them all against the cache costs more than it saves (SGLang's bound). */
 export const MAX_MATCHED = 128;
-/** A sequence is overtaken at most this often; then nothing that arrived later goes before it. */
+/** After being overtaken this often, a sequence is not overtaken by later arrivals any more. */
 export const MAX_OVERTAKEN = 16;
 
 /**
- * Longest prefix match (SGLang's RadixAttention, Zheng et al. 2023): what shares most with the cache goes first, before it is
- * evicted. Ageing bounds what a cold request can lose by it.
+ * Longest prefix match (SGLang's RadixAttention, Zheng et al. 2023): the sequence with the longest cached prefix goes first, before that
+ * prefix is evicted. MAX_OVERTAKEN bounds how long a sequence without one can starve.
  */
 export const LPM: SchedulePolicy = {
   name: 'lpm',
@@ -30,7 +32,7 @@ export const LPM: SchedulePolicy = {
   },
 };
 
-/** The policy a setting names. */
+/** The policy of the setting `schedulePolicy`. */
 export function schedulePolicy(name: 'fcfs' | 'lpm'): SchedulePolicy {
   return name === 'lpm' ? LPM : FCFS;
 }

@@ -1,19 +1,22 @@
-/** How many tokens a step may compute, by how fast the steps before it were: chats beside a prompt wait for no more than a moment, on any device. */
+/** Adapts the tokens per step to the measured speed, so that decoding sequences wait only briefly beside a long prompt, on any device. */
 
-/** Milliseconds that a step should take at most. Windows ends a dispatch after two seconds, and a step's longest is a good part of it. */
+/**
+ * Longest step aimed at, in milliseconds. Windows resets a GPU whose dispatch runs for two seconds, and the longest dispatch is a good part
+ * of a step.
+ */
 const STEP_MS = 200;
-/** Fewer tokens read the weights so often that the prompt takes far longer. */
+/** Smallest chunk, in tokens: smaller ones would read the weights so often that a prompt takes far longer. */
 const LEAST = 64;
-/** A step of fewer says little of those with many. */
+/** Steps of fewer tokens are not measured: their time per token says little about a large chunk's. */
 const TELLING = 32;
 
 /**
- * Multiplications and additions of a step before anything is known. With at least LEAST tokens the longest dispatch of a model of up to 8 B then takes 50 ms at 0.32 TFLOP/s,
- * which small GPUs have (test/models/kernel-work.test.ts counts it).
+ * Floating-point operations of the first step, before any measurement. With at least LEAST tokens, the longest dispatch of a model of up to
+ * 8 B parameters then takes 50 ms at 0.32 TFLOP/s, which small GPUs reach (test/models/kernel-work.test.ts counts it).
  */
 const FIRST_OPERATIONS = 0.5e12;
 
-/** Tokens of such a step of a model, at most so many. */
+/** Tokens of the first step of a model with this many parameters, at most `most`. */
 export function firstChunk(parameters: number, most: number): number {
   return Math.min(most, Math.max(LEAST, Math.floor(FIRST_OPERATIONS / (2 * parameters))));
 }
@@ -22,18 +25,21 @@ export class PrefillPace {
   readonly #most: number;
   #chunk: number;
 
-  /** `first`: tokens before anything is known; `most`: tokens that there is room for. */
+  /** `first`: tokens of a step before any measurement; `most`: the largest chunk that the workspace has room for. */
   constructor(first: number, most: number) {
     this.#most = most;
     this.#chunk = Math.min(first, most);
   }
 
-  /** Tokens for the next step. */
+  /** Tokens that the next step may compute. */
   get chunk(): number {
     return this.#chunk;
   }
 
-  /** Hears how long a step of so many tokens took. Down at once, up no more than twice at a time: what compiled in the step is not its pace. */
+  /**
+   * Records how long a step of `tokens` tokens took. The chunk shrinks at once but at most doubles per step. A step that also compiled
+   * kernels therefore costs a few smaller chunks and no more.
+   */
   took(tokens: number, milliseconds: number): void {
     if (tokens < TELLING) return;
     const fitting = (tokens * STEP_MS) / Math.max(milliseconds, 1);

@@ -1,16 +1,16 @@
 import type { PromptLookup } from '../config.ts';
 
 /**
- * Up to `count` guesses for the tokens after `tokens`: those that followed the longest earlier occurrence of their last `minMatch` to
- * `maxMatch` tokens, the latest one of equal length (prompt lookup decoding, Saxena 2023). An occurrence that runs into the end goes on
- * as it repeats itself. Empty when there is none.
+ * Up to `count` draft tokens by prompt lookup decoding (Saxena 2023): what followed the longest earlier occurrence of the last `minMatch`
+ * to `maxMatch` tokens, the latest among equally long ones. Where the continuation reaches the end of `tokens`, it repeats itself. Empty
+ * when there is no match.
  */
 export function draftTokens(tokens: readonly number[], { minMatch, maxMatch }: PromptLookup, count: number): number[] {
   const last = tokens.length - 1;
   let longest = minMatch - 1;
   let found = -1;
   for (
-    // From -1 on lastIndexOf would begin at the end.
+    // lastIndexOf(token, -1) would search from the end.
     let end = last > 0 ? tokens.lastIndexOf(tokens[last]!, last - 1) : -1;
     end >= longest && end >= 0;
     end = end > 0 ? tokens.lastIndexOf(tokens[last]!, end - 1) : -1

@@ -19,34 +19,37 @@ import type { Sequence } from './sequence.ts';
 
 export interface SchedulerOptions extends GuessOptions, QueueOptions {
   readonly pageSize: number;
-  /** Prompt tokens a step. */
+  /** Most prompt tokens per step. */
   readonly prefillChunk: number;
-  /** Fewer, by how long steps take; absent = always as many. */
+  /** Lowers that to what steps have time for; absent = always `prefillChunk`. */
   readonly pace?: PrefillPace | undefined;
-  /** Share the pages of equal prefixes; default off. */
+  /** Shares the pages of equal prefixes; default off. */
   readonly prefixCache?: boolean;
   /**
-   * Prompts are computed with other bits than answers: what one step computes of a sequence is all of its prompt or nothing of it, prompts come last in a step,
-   * and only they are shared. So what a position gives depends on what it is, never on when or beside what it is computed.
+   * Prompts are computed by other kernels than generated tokens, whose results differ in the last bits. A step then computes either all
+   * positions of a sequence as prompt or none, prompt rows come last in the batch, and only prompt pages are shared. What a position
+   * computes thus never depends on when, or beside what, it is computed.
    */
   readonly promptsApart?: boolean | undefined;
-  /** Slots for states, more than `maxRunning`, of a model with recurrent layers; with guesses more than twice as many. */
+  /**
+   * Recurrent-state slots: more than `maxRunning`, or more than twice as many with speculative decoding. Absent in models without recurrent
+   * layers.
+   */
   readonly stateSlots?: number | undefined;
-  /** Of a model with layers that see a window only. */
+  /** Absent in models without sliding-window layers. */
   readonly windows?: WindowOptions | undefined;
 }
 
-/** Share of a step's prompt tokens that a prompt under way may take while others wait. */
+/** Share of a step's prompt tokens that one prompt under way may take while other sequences wait. */
 const LONGEST_SHARE = 3 / 4;
 
-/** Shared tokens from which it is worth waiting for another sequence to compute them first (SGLang's threshold). */
+/** With at least this many shared tokens, a sequence waits until another has computed them (SGLang's threshold). */
 const WORTH_WAITING = 32;
 
 /**
- * Decides what the next step computes. Continuous batching: every running sequence decodes in every step, and prompts fill the
- * step up to `prefillChunk` tokens beside them. Steps are submitted one ahead: `next()` may be called before the step before was
- * `complete()`d. A sequence that ends meanwhile has been computed one position too far, into its own pages, which are released
- * when its last step completes.
+ * Decides what the next step computes. Continuous batching: every running sequence decodes in every step, and prompt chunks fill the step
+ * up to `prefillChunk` tokens. Steps are submitted one ahead: `next()` may be called before `complete()` of the previous step. A sequence
+ * that ends meanwhile has been computed one position too far, into its own pages, which are released when its last step completes.
  */
 export class Scheduler {
   readonly #cache: CacheManager;
@@ -78,7 +81,10 @@ export class Scheduler {
     return this.#queues.waiting.length;
   }
 
-  /** Tokens of waiting sequences that are not cached; of the many that are not matched with the cache, all tokens. */
+  /**
+   * Tokens of waiting sequences that are not in the prefix cache. Sequences beyond the first MAX_MATCHED count in full, because matching
+   * them all is expensive.
+   */
   get numWaitingTokens(): number {
     const cached = (sequence: Sequence, index: number): number => (index < MAX_MATCHED ? this.#cache.cachedTokens(sequence) : 0);
     return this.#queues.waiting.reduce((sum, sequence, index) => sum + sequence.tokens.length - cached(sequence, index), 0);
@@ -88,7 +94,7 @@ export class Scheduler {
     return this.#queues.running.length;
   }
 
-  /** Guesses verified so far, and how many of them were right. */
+  /** Draft tokens verified so far, and how many of them were accepted. */
   get guesses(): { readonly drafted: number; readonly accepted: number } {
     return this.#guesses.counts;
   }
@@ -106,13 +112,14 @@ export class Scheduler {
   /** The next step, or undefined when nothing can run before a submitted step completes or a sequence arrives. */
   next(): Batch | undefined {
     this.#states?.turn();
-    // How far a sequence with guesses comes is worth waiting for: without it the next step would run twice, once for the others.
+    // How many drafts are accepted is worth waiting for: without it this step would leave the verifying sequences out, and they would need
+    // one of their own.
     if (this.#queues.running.some(({ verifying }) => verifying)) return undefined;
     const decodes: BatchItem[] = [];
     const prefills: BatchItem[] = [];
     let budget = this.#options.pace?.chunk ?? this.#options.prefillChunk;
     for (const sequence of [...this.#queues.running]) {
-      // What is computed again counts as tokens of a prompt do.
+      // Accepted drafts that are computed again count against the prompt budget.
       const count = Math.min(sequence.uncomputed, 1 + budget);
       if (!isReady(sequence) || !this.#decodes(sequence) || !this.#queues.grow(sequence, count)) continue;
       const drafts = count === sequence.uncomputed ? this.#guess(sequence, budget - sequence.again) : [];
@@ -122,7 +129,7 @@ export class Scheduler {
       else decodes.push(item);
     }
     this.#schedulePrompts(decodes, prefills, budget);
-    // Retracting may have taken pages of a sequence that was scheduled before.
+    // Retraction may have taken the pages of a sequence that was scheduled earlier in this loop.
     const live = (item: BatchItem): boolean => item.sequence.status === 'running';
     const placed = (item: BatchItem): BatchItem => (this.#states ? { ...item, state: this.#cache.useState(item) } : item);
     const batch = { decodes: decodes.filter(live).map(placed), prefills: prefills.filter(live).map(placed) };
@@ -130,7 +137,7 @@ export class Scheduler {
     const items = [...batch.decodes, ...batch.prefills];
     if (items.length === 0) return undefined;
     for (const { sequence, count, samples, drafts } of items) {
-      // What follows a guess counts only once the guess was right.
+      // Positions of drafts count only once the drafts are accepted.
       sequence.computed += count - drafts.length;
       sequence.again = Math.max(0, sequence.again - count);
       sequence.hasRun = true;
@@ -145,7 +152,7 @@ export class Scheduler {
     return { ...batch, sampled };
   }
 
-  /** Hears how long a step took, in milliseconds. */
+  /** Tells the pace how long a step took, in milliseconds. */
   took({ decodes, prefills }: Batch, milliseconds: number): void {
     this.#options.pace?.took(
       [...decodes, ...prefills].reduce((sum, { count }) => sum + count, 0),
@@ -154,8 +161,9 @@ export class Scheduler {
   }
 
   /**
-   * Takes a step's tokens, one for each of batch.sampled, and what the head has guessed for those FROM_HEAD. `take` gets those that their sequences still want, in order, with the number of
-   * their row; it may finish the sequence, which then wants no more.
+   * Takes the tokens of a step, one for each of batch.sampled, and `guesses`, the draft head's tokens for all FROM_HEAD drafts in batch
+   * order. Calls `take` for each token that its sequence still wants, with the token's row in batch.sampled; `take` may finish the
+   * sequence.
    */
   complete(
     batch: Batch,
@@ -179,12 +187,12 @@ export class Scheduler {
     }
   }
 
-  /** Pages in use that could not be had for the asking. */
+  /** Pages in use that eviction could not free. */
   get numPagesHeld(): number {
     return this.#pages - this.#cache.numAvailable;
   }
 
-  /** Pages of the layers that see a window only, and those of them in use that could not be had for the asking. */
+  /** Pages of the sliding-window layers. */
   get numWindowPages(): number {
     return this.#options.windows?.pages ?? 0;
   }
@@ -193,17 +201,17 @@ export class Scheduler {
     return this.#windows?.numHeld ?? 0;
   }
 
-  /** Forgets every cached prefix that no running sequence reads. */
+  /** Evicts every cached prefix that no running sequence reads. */
   flushCache(): void {
     this.#cache.flush();
   }
 
-  /** Throws unless pages and rows add up; call it when nothing is in flight. */
+  /** Throws unless pages, rows and slots add up. Call it only while no step is in flight. */
   checkIntegrity(): void {
     this.#cache.checkIntegrity(this.#queues.running);
   }
 
-  /** Takes the tokens of an item up to the first that was guessed wrong: what follows that was computed on another one. */
+  /** Takes an item's tokens up to and including the first that differs from its draft: later ones were computed from a wrong token. */
   #accept(
     { sequence, samples, drafts }: BatchItem,
     tokens: ArrayLike<number>,
@@ -222,7 +230,10 @@ export class Scheduler {
     if (drafts.length > 0) this.#settle(sequence, drafts.length, accepted);
   }
 
-  /** The first `accepted` of a sequence's guesses were right: they are computed, but that a state lies behind all of them or behind none. */
+  /**
+   * Settles a verification. The accepted drafts count as computed, except that a recurrent state exists only behind all drafts or behind
+   * none: unless all were right, a model with such a state computes the accepted ones again.
+   */
   #settle(sequence: Sequence, drafted: number, accepted: number): void {
     sequence.verifying = false;
     this.#guesses.count(drafted, accepted);
@@ -232,16 +243,18 @@ export class Scheduler {
     this.#states?.settle(sequence, allRight);
   }
 
-  /** Guesses to verify with a sequence's next token, as far as there are pages for them. */
+  /** Draft tokens to verify with a sequence's next token; none where there are no pages for them. */
   #guess(sequence: Sequence, budget: number): readonly number[] {
     const drafts = this.#guesses.of(sequence, this.#queues.running.length, budget);
-    // A guess is not worth another sequence's pages.
+    // Drafts are not worth retracting another sequence.
     return this.#cache.grow(sequence, sequence.uncomputed + drafts.length) ? drafts : [];
   }
 
-  /** Fills the step up to `budget` tokens with chunks of prompts: of running sequences first, then of waiting ones that can be admitted. */
+  /**
+   * Fills the step with prompt chunks of at most `budget` tokens: of running sequences first, then of waiting ones that can be admitted.
+   */
   #schedulePrompts(decodes: readonly BatchItem[], prefills: BatchItem[], budget: number): void {
-    // A long prompt leaves a part of every step to the prompts behind it, which may be short.
+    // A long prompt leaves a part of every step to the waiting ones, which may be short.
     const share = this.#queues.waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
     const prefill = (sequence: Sequence, most = budget): void => {
       const asked = Math.min(this.#apart(sequence) ? sequence.numPrompt - sequence.computed : sequence.uncomputed, budget, most);
@@ -256,11 +269,11 @@ export class Scheduler {
     const candidates = budget > 0 ? this.#queues.candidates() : [];
     if (candidates.length === 0) return;
     const computing = this.#computing();
-    // One that has lost its place in this step, with an item in it, would come back to other pages than the item has.
+    // A sequence retracted in this step may still have an item in it, and would be admitted to other pages than that item names.
     const scheduled = new Set([...decodes, ...prefills].map(({ sequence }) => sequence));
     for (const sequence of candidates) {
       if (budget === 0) break;
-      // One that lost its place may wait for its mask: without it the step would sample what its grammar does not allow.
+      // A retracted sequence may still wait for its grammar mask: without it the step would sample a token that the grammar forbids.
       if (sequence.isBlocked || scheduled.has(sequence)) continue;
       if (computing && computing.shared(sequence) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING) continue;
       if (!this.#queues.admit(sequence)) break;
@@ -269,13 +282,13 @@ export class Scheduler {
     }
   }
 
-  /** Prompts that running sequences are still computing; undefined without a prefix cache or without a choice to make. */
+  /** Prompts that running sequences are still computing; undefined without a prefix cache or waiting sequences. */
   #computing(): ComputingPrompts | undefined {
     if (!this.#options.prefixCache || this.#queues.waiting.length === 0) return undefined;
     return new ComputingPrompts(this.#queues.running, { ...this.#options, hasStates: this.#states !== undefined });
   }
 
-  /** Whether positions of a sequence's prompt are left, which are computed apart. */
+  /** Whether `promptsApart` holds and part of a sequence's prompt is still uncomputed. */
   #apart({ computed, numPrompt }: Sequence): boolean {
     return this.#options.promptsApart === true && computed < numPrompt;
   }
@@ -286,7 +299,7 @@ export class Scheduler {
 
   #item(sequence: Sequence, count: number, drafts: readonly number[] = []): BatchItem {
     const { computed: start, tokens } = sequence;
-    // A sequence at its last token computes nothing more, so what reaches the end always samples.
+    // A sequence that has all its tokens is not scheduled again, so an item that reaches the end always samples.
     const samples = drafts.length > 0 ? 1 + drafts.length : start + count === sequence.length ? 1 : 0;
     return { sequence, start, count, samples, fromDevice: start >= tokens.length, drafts };
   }

@@ -1,4 +1,4 @@
-/** Who waits and who runs: sequences are admitted when there are rows and pages for them, and give their pages up when these are short. */
+/** Which sequences wait and which run: they are admitted when there are rows and pages for them, and retracted when pages run short. */
 import { EngineError } from '../errors.ts';
 import type { CacheManager } from './cache-manager.ts';
 import { FCFS } from './policy.ts';
@@ -6,24 +6,24 @@ import type { SchedulePolicy } from './policy.ts';
 import type { Sequence } from './sequence.ts';
 
 export interface QueueOptions {
-  /** Sequences running at a time. */
+  /** Most sequences that run at a time. */
   readonly maxRunning: number;
   readonly maxQueued: number;
   readonly policy?: SchedulePolicy;
-  /** A waiting sequence whose priority is higher than a running one's by more than this takes its place; default never. */
+  /** A waiting sequence preempts a running one whose priority is lower by more than this; default never. */
   readonly preemptionThreshold?: number | undefined;
 }
 
-/** The two queues of a scheduler. A sequence that ends or gives its pages up keeps them until no submitted step uses them. */
+/** The waiting and the running queue of a scheduler. A finished or retracted sequence keeps its pages until no submitted step uses them. */
 export class SequenceQueues {
   readonly #cache: CacheManager;
   readonly #options: QueueOptions;
   readonly #policy: SchedulePolicy;
-  /** In order of arrival, retracted ones first. */
+  /** Order of arrival, retracted sequences first. */
   #waiting: Sequence[] = [];
-  /** In order of admission: the last is the youngest. */
+  /** Order of admission: the last is the youngest. */
   #running: Sequence[] = [];
-  /** Finished or retracted, but still read by a submitted step. */
+  /** Finished or retracted sequences whose pages a submitted step still uses. */
   readonly #leaving = new Set<Sequence>();
 
   constructor(cache: CacheManager, options: QueueOptions) {
@@ -32,17 +32,17 @@ export class SequenceQueues {
     this.#policy = options.policy ?? FCFS;
   }
 
-  /** In order of arrival, retracted ones first. */
+  /** Waiting sequences in order of arrival, retracted ones first. */
   get waiting(): readonly Sequence[] {
     return this.#waiting;
   }
 
-  /** In order of admission. */
+  /** Running sequences in order of admission. */
   get running(): readonly Sequence[] {
     return this.#running;
   }
 
-  /** Queues sequences of one request, all or none; throws EngineError('queue_full'). */
+  /** Queues the sequences of one request, all or none; throws EngineError('queue_full'). */
   add(sequences: readonly Sequence[]): void {
     if (this.#waiting.length + sequences.length > this.#options.maxQueued + Math.max(0, this.#options.maxRunning - this.#running.length)) {
       throw new EngineError('queue_full', `${this.#waiting.length} requests are waiting; try again later`);
@@ -60,32 +60,35 @@ export class SequenceQueues {
     else this.#leaving.add(sequence);
   }
 
-  /** Hears that no submitted step uses a sequence any more. */
+  /** Releases or requeues a finished or retracted sequence, now that no submitted step uses it. */
   stepsDone(sequence: Sequence): void {
     if (sequence.status === 'finished') this.#release(sequence);
     else if (sequence.status === 'retracted') this.#requeue(sequence);
   }
 
-  /** Waiting sequences that may come in, best first: by priority, then by policy. */
+  /** Waiting sequences that may be admitted, best first: by priority, then by policy. */
   candidates(): readonly Sequence[] {
     const { maxRunning, preemptionThreshold } = this.#options;
-    // Ordering the queue is worth it only where one of it may come in.
+    // Ordering the queue costs time, and no sequence can be admitted here.
     if (this.#running.length >= maxRunning && preemptionThreshold === undefined) return [];
     const byPolicy = this.#policy.order([...this.#waiting], (sequence) => this.#cache.cachedTokens(sequence));
     return [...byPolicy].sort((a, b) => b.priority - a.priority);
   }
 
-  /** Takes a waiting sequence in, if need be in place of a running one that is less important by enough; false when there is no room in this step. */
+  /** Admits a waiting sequence, if need be by preempting a running one; false when there is no room in this step. */
   admit(sequence: Sequence): boolean {
     return this.#takeIn(sequence) || (this.#preempt(sequence) && this.#takeIn(sequence));
   }
 
-  /** Makes room for `count` more positions, retracting less important or younger sequences if pages are short; false = not in this step. */
+  /**
+   * Allocates room for `count` more positions, retracting sequences of lower priority, then younger ones, while pages are short; false when
+   * the sequence cannot run in this step.
+   */
   grow(sequence: Sequence, count: number): boolean {
-    // The last token that may be generated is never an input.
+    // The last token that may be generated is never computed.
     if (!sequence.canGrow) return false;
     while (!this.#cache.grow(sequence, count)) {
-      // Pages that come back when submitted steps complete are worth waiting a step for.
+      // It is better to wait a step for pages that submitted steps give back than to retract a sequence.
       if (this.#cache.canGrowAfter(sequence, count, [...this.#leaving])) return false;
       const victim = this.#victim()!;
       this.#retract(victim);
@@ -94,7 +97,7 @@ export class SequenceQueues {
     return true;
   }
 
-  /** Takes a waiting sequence in if a row is free, and pages for all its tokens beside one for each running sequence. */
+  /** Admits a waiting sequence if a row is free and there are pages for all its tokens, beside one page for each running sequence. */
   #takeIn(sequence: Sequence): boolean {
     if (this.#running.length >= this.#options.maxRunning) return false;
     if (!this.#cache.admit(sequence, this.#running.length > 0 ? this.#running.length : undefined)) return false;
@@ -106,24 +109,24 @@ export class SequenceQueues {
     return true;
   }
 
-  /** Retracts the least important running sequence if this one is important enough; false when that makes no room in this step. */
+  /** Retracts the victim if this sequence's priority is higher by more than the threshold; false when that makes no room in this step. */
   #preempt(sequence: Sequence): boolean {
     const victim = this.#victim();
-    // What leaves already makes room.
+    // Sequences that are leaving already make room.
     if (this.#leaving.size > 0 || !victim || sequence.priority - victim.priority <= (this.#options.preemptionThreshold ?? Infinity))
       return false;
     this.#retract(victim);
     return victim.status === 'waiting';
   }
 
-  /** The sequence that goes first when room is short: the youngest of the lowest priority. */
+  /** The running sequence to retract when pages are short: the youngest of the lowest priority. */
   #victim(): Sequence | undefined {
     const running = this.#running.filter(({ status }) => status === 'running');
     const lowest = Math.min(...running.map(({ priority }) => priority));
     return running.findLast(({ priority }) => priority === lowest);
   }
 
-  /** Gives a running sequence's pages up; it is computed again from its tokens later. */
+  /** Takes a running sequence's pages away; later it is computed again from its tokens. */
   #retract(sequence: Sequence): void {
     sequence.status = 'retracted';
     if (sequence.inFlight === 0) this.#requeue(sequence);

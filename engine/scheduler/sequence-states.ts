@@ -1,4 +1,4 @@
-/** States of sequences of a model with recurrent layers: a slot for each that runs, and copies behind whole pages for the prefix cache. */
+/** Recurrent-state slots: one for each running sequence, and copies at page boundaries for the prefix cache. */
 import type { BlockTable } from '../cache/block-table.ts';
 import type { PagePool } from '../cache/page-pool.ts';
 import type { RadixCache } from '../cache/radix-cache.ts';
@@ -8,25 +8,27 @@ import type { BatchItem, StateUse } from './batch.ts';
 import type { Sequence } from './sequence.ts';
 
 /**
- * A sequence writes its own slot in every step. Where a step passes the end of a page, a copy is taken on the way, which becomes the tree's together with the
- * pages before it. Copies are a luxury: they get what is left by the sequences that may still be admitted, and the oldest that nobody reads give way.
+ * A sequence writes its own slot in every step. Where a step crosses a page boundary, it also leaves a copy of the state there, which goes
+ * to the tree together with the pages before it. Copies are optional: they use only slots that sequences still to be admitted can spare,
+ * and the least recently used ones that nobody reads are dropped first.
  *
- *     slots:  |-- own: one a running sequence --|-- copies of running sequences, not in the tree yet --|-- the tree's --|-- free --|
+ *     slots:  |-- own: one per running sequence --|-- copies not in the tree yet --|-- the tree's --|-- free --|
  *
- * Where guesses are verified a sequence has two: a step leaves the state behind its certain tokens in the one, and behind all guesses in the other. If all were
- * right, the other becomes its own; else what was right among them is computed again from the one, in the next step.
+ * With speculative decoding a sequence has two slots. A verifying step leaves the state after the known tokens in one, and the state after
+ * all drafts in the other. If all drafts were right, the other becomes its own; else the next step computes the accepted drafts again, from
+ * the first.
  */
 export class SequenceStates {
   readonly #slots: PagePool;
   readonly #table: BlockTable;
   readonly #pageSize: number;
   readonly #prefixes: RadixCache | undefined;
-  /** Slots of a sequence's own. */
+  /** Own slots per sequence: 2 with speculative decoding, else 1. */
   readonly #each: number;
-  /** States of the tree that the step under way begins from: nothing of that step may write them. */
+  /** Slots of cached states that the step being scheduled reads: nothing in that step may write them. */
   #read: number[] = [];
 
-  /** There are more slots than rows of the table, or than two for each where guesses are verified. */
+  /** `slots` must have more than one slot per row of the table, or more than two where `guesses` are verified. */
   constructor(slots: PagePool, table: BlockTable, pageSize: number, prefixes: RadixCache | undefined, { guesses = false } = {}) {
     this.#each = guesses ? 2 : 1;
     assert(slots.size > this.#each * table.rows, `${slots.size} states for ${table.rows} sequences, expected more than ${this.#each} each`);
@@ -36,13 +38,16 @@ export class SequenceStates {
     this.#prefixes = prefixes;
   }
 
-  /** A step begins. Steps run one after the other, so that what the step before reads may be written in this one. */
+  /** Begins a step. Steps run in order, so this one may write what the previous one reads. */
   turn(): void {
     this.#slots.release(this.#read);
     this.#read = [];
   }
 
-  /** Gives a waiting sequence a slot, and holds the state that it begins from; false, and nothing changed, when there is no slot in this step. */
+  /**
+   * Allocates a waiting sequence's slots and holds the cached state that it begins from; returns false, and changes nothing, when none is
+   * free.
+   */
   begin(sequence: Sequence, match: PrefixMatch | undefined): boolean {
     const from = match?.state;
     if (from !== undefined) this.#slots.share([from]);
@@ -56,18 +61,18 @@ export class SequenceStates {
     return true;
   }
 
-  /** Of `count` positions of a prompt those that one step computes: it passes one position at most whose state is wanted. */
+  /** Limits a prompt chunk of `count` positions, so that a step passes at most one position whose state is wanted: it can keep one copy. */
   cut({ state, computed }: Sequence, count: number): number {
     const passed = (state?.wanted ?? []).filter((at) => at > computed && at <= computed + count);
     return passed.length > 1 ? passed[0]! - computed : count;
   }
 
-  /** Whether a sequence has a copy where one was wanted. */
+  /** Whether a sequence holds a copy taken at a wanted position. */
   isWanted({ state }: Sequence): boolean {
     return state?.kept !== undefined && state.wanted.includes(state.kept.at);
   }
 
-  /** The slots of a step that computes `count` positions of a sequence from `start` on, the last of which hold guesses. */
+  /** Chooses the slots of a step over positions [start, start + count), of which the last `drafts.length` are drafts. */
   use({ sequence, start, count, drafts }: BatchItem): StateUse {
     const state = sequence.state!;
     const { slot, spare, from, kept } = state;
@@ -87,7 +92,9 @@ export class SequenceStates {
     return { ...step, keep: { slot: copy, after: at - start } };
   }
 
-  /** A step's guesses are verified: its last state is the sequence's if all were right. */
+  /**
+   * Settles a verification: if all drafts were right, the state after them becomes the sequence's own, and so does a copy taken among them.
+   */
   settle({ state }: Sequence, allRight: boolean): void {
     const { slot, spare, kept, guessed } = state!;
     if (allRight) [state!.slot, state!.spare] = [spare!, slot];
@@ -98,13 +105,13 @@ export class SequenceStates {
     state!.guessed = undefined;
   }
 
-  /** Tokens behind which a sequence has a copy, if that is within the first `known`. */
+  /** Length of the prefix that a sequence has a state copy for, if that is at most `known` tokens. */
   copyWithin({ state }: Sequence, known: number): number | undefined {
     const at = state?.kept?.at;
     return at !== undefined && at <= known ? at : undefined;
   }
 
-  /** Gives a sequence's copy to the node of the tree that ends where it was taken. */
+  /** Hands a sequence's copy to the tree node whose prefix ends where the copy was taken. */
   publish({ state }: Sequence, node: RadixNode): void {
     const { slot } = state!.kept!;
     this.#prefixes!.keep(node, slot);
@@ -112,27 +119,30 @@ export class SequenceStates {
     state!.kept = undefined;
   }
 
-  /** Takes everything back. */
+  /** Releases all slots of a sequence. */
   end(sequence: Sequence): void {
     this.#slots.release(slotsOf(sequence));
     sequence.state = undefined;
   }
 
-  /** Throws unless the slots add up for these running sequences. */
+  /** Throws unless the slots in use are those that `running`, the step being scheduled and the tree hold. */
   checkIntegrity(running: readonly Sequence[]): void {
     this.#slots.checkIntegrity();
     const held = new Set([...running.flatMap(slotsOf), ...this.#read, ...(this.#prefixes?.states() ?? [])]);
     assert(held.size === this.#slots.numUsed, `${this.#slots.numUsed} states are used, sequences and tree hold ${held.size}`);
   }
 
-  /** Where other prompts part from this one though no state was kept, and the last end of a page before its last token, which is always computed. */
+  /**
+   * Positions whose state the cache lacks: where other cached prompts diverge from this one, and the last page boundary before its last
+   * token, which is always computed.
+   */
   #wanted({ length }: Sequence, match: PrefixMatch | undefined): readonly number[] {
     if (!match) return [];
     const last = Math.floor((length - 1) / this.#pageSize) * this.#pageSize;
     return [...new Set([match.known, last])].filter((at) => at > match.length).sort((a, b) => a - b);
   }
 
-  /** Where a step over [start, end) should leave a copy: where one is wanted, else at the last end of a page that it passes. */
+  /** Where a step over positions [start, end) leaves a copy: at a wanted position, else at the last page boundary that it reaches. */
   #copyAt({ state }: Sequence, start: number, end: number): number | undefined {
     if (!this.#prefixes) return undefined;
     const wanted = state!.wanted.find((at) => at > start && at <= end);
@@ -140,13 +150,13 @@ export class SequenceStates {
     return wanted ?? (last > start ? last : undefined);
   }
 
-  /** A slot for a copy, unless sequences that may still come would lack it. */
+  /** A slot for a copy, or undefined where sequences yet to be admitted would lack it. */
   #takeCopy(): number | undefined {
     const available = this.#slots.numFree + (this.#prefixes?.numIdleStates ?? 0);
     return available > this.#each * this.#table.numFreeRows ? this.#take() : undefined;
   }
 
-  /** A free slot, or that of the oldest state that nobody reads. */
+  /** A free slot, or that of the least recently used cached state that nobody reads. */
   #take(): number | undefined {
     if (this.#slots.numFree === 0) this.#prefixes?.dropState();
     return this.#slots.allocate(1)?.[0];

@@ -1,4 +1,4 @@
-/** Pages of layers that see a window only: a sequence holds those that its next rows may see, and what they fill. */
+/** Pages of sliding-window layers: a sequence holds those that its next rows attend to, and those that they fill. */
 import type { BlockTable } from '../cache/block-table.ts';
 import type { PagePool } from '../cache/page-pool.ts';
 import type { RadixCache } from '../cache/radix-cache.ts';
@@ -7,31 +7,31 @@ import { assert } from '../errors.ts';
 import { ceilDiv } from '../util/math.ts';
 import type { Sequence } from './sequence.ts';
 
-/** What the scheduler has to know of the layers that see a window only. */
+/** Sizes of the sliding-window layers. */
 export interface WindowOptions {
-  /** Positions that a row sees, the last of which is its own: of the layer that sees the most. */
+  /** Positions that a row attends to, its own included: of the layer with the largest window. */
   readonly window: number;
-  /** Pages of these layers. */
+  /** Pages in the pool of these layers. */
   readonly pages: number;
 }
 
-/** Pages before a position that begins a page of which the row there sees something. */
+/** Pages before a page boundary that the row at the boundary still attends to. */
 export function pagesBefore(window: number, pageSize: number): number {
   return ceilDiv(window - 1, pageSize);
 }
 
-/** The most pages that a sequence of `length` positions holds at once, of which a step computes `chunk` at most. */
+/** Most pages that a sequence of `length` positions holds at once, when a step computes at most `chunk` of its positions. */
 export function mostWindowPages(window: number, pageSize: number, chunk: number, length: number): number {
   return Math.min(ceilDiv(length, pageSize), ceilDiv(window - 1 + chunk, pageSize) + 1);
 }
 
-/** Where pages run out the prefix cache lets go of one in so many of all at once. */
+/** When pages run out, the prefix cache drops at least 1/DROPPED_SHARE of the pool at once. */
 const DROPPED_SHARE = 32;
 
 /**
- * Steps run in the order they are submitted, so a page behind the window of what is computed next may be given to others: whoever reads it did so before.
+ * Steps run in the order of submission, so a page that the window has passed may be reused at once: the steps that read it come first.
  *
- *     pages of a sequence:  |-- let go, or the tree's alone --|-- held: the window before the next row --|-- to be computed --|
+ *     pages of a sequence:  |-- released, or the tree's alone --|-- held: the window before the next row --|-- to be computed --|
  */
 export class SequenceWindows {
   readonly window: number;
@@ -56,7 +56,7 @@ export class SequenceWindows {
     this.#prefixes = prefixes;
   }
 
-  /** Pages that are free, or that the tree gives up when asked. */
+  /** Pages that are free, or that the prefix cache alone holds and would drop. */
   get numAvailable(): number {
     return this.#pool.numFree + this.#pool.numIdle;
   }
@@ -66,7 +66,10 @@ export class SequenceWindows {
     return this.#pool.size - this.numAvailable;
   }
 
-  /** Gives a waiting sequence the window before its first row, if afterwards there is room for what it may hold at once, and `reserve` more pages; false, and nothing changed, otherwise. */
+  /**
+   * Gives a waiting sequence the cached pages of the window before its first row, if that leaves room for all it may hold at once and for
+   * `reserve` pages more; with `reserve` undefined it does not ask for room. Returns false, and changes nothing, otherwise.
+   */
   begin(sequence: Sequence, match: PrefixMatch | undefined, reserve: number | undefined): boolean {
     const found = match?.windows ?? [];
     this.#pool.share(found);
@@ -80,47 +83,47 @@ export class SequenceWindows {
     return true;
   }
 
-  /** Tells the table what a sequence began with, once it has its row. */
+  /** Writes a sequence's first pages to the block table, once it has its row. */
   place({ row, firstWindow, windows }: Sequence): void {
     this.#table.set(row, firstWindow, windows);
   }
 
-  /** Pages of a sequence that nothing will see once `computed` positions are computed. */
+  /** Pages of a sequence that no row after its first `computed` positions attends to. */
   numBehind({ computed, firstWindow, windows }: Sequence): number {
     const first = Math.floor(Math.max(0, computed - this.window + 1) / this.#pageSize);
     return Math.max(0, Math.min(windows.length, first - firstWindow));
   }
 
-  /** Lets them go. */
+  /** Releases the pages that `numBehind` counts. */
   leave(sequence: Sequence): void {
     const gone = sequence.windows.splice(0, this.numBehind(sequence));
     sequence.firstWindow += gone.length;
     this.#pool.release(gone);
   }
 
-  /** Pages that a sequence lacks for `count` more positions. */
+  /** Pages that a sequence lacks to hold `count` more positions. */
   missing({ computed, firstWindow, windows }: Sequence, count: number): number {
     return Math.max(0, ceilDiv(computed + count, this.#pageSize) - firstWindow - windows.length);
   }
 
-  /** Gives a running sequence that many pages, of which there are as many. */
+  /** Allocates pages for a running sequence; the caller has checked that as many are available. */
   grow(sequence: Sequence, pages: number): void {
     const lacking = pages - this.#pool.numFree;
-    // The tree looks through all its nodes for them: so not for each page anew.
+    // Dropping walks the whole tree, so it is not done page by page.
     if (lacking > 0) this.#prefixes?.dropWindows(Math.max(lacking, Math.floor(this.#pool.size / DROPPED_SHARE)));
     const got = this.#pool.allocate(pages)!;
     this.#table.set(sequence.row, sequence.firstWindow + sequence.windows.length, got);
     sequence.windows.push(...got);
   }
 
-  /** Takes everything back. */
+  /** Releases all pages of a sequence. */
   end(sequence: Sequence): void {
     this.#pool.release(sequence.windows);
     sequence.windows = [];
     sequence.firstWindow = 0;
   }
 
-  /** Throws unless the pages add up for these running sequences. */
+  /** Throws unless the pages in use are those that `running` and the tree hold. */
   checkIntegrity(running: readonly Sequence[]): void {
     this.#pool.checkIntegrity();
     const held = new Set([...running.flatMap(({ windows }) => windows), ...(this.#prefixes?.windowPages() ?? [])]);

@@ -10,41 +10,44 @@ export interface ResolvedSampling extends Readonly<Record<CutName, number>> {
   /** 0 = greedy. */
   readonly temperature: number;
   readonly seed: number;
-  /** What changes logits before sampling, or reports them; absent = nothing does. */
+  /** Logit processing before the sampler; absent = none. */
   readonly logits?: LogitOptions | undefined;
 }
 
-/** Per-sequence work between the vocabulary head and the sampler. */
+/** What is done to a sequence's logits between the vocabulary head and the sampler. */
 export interface LogitOptions extends Readonly<Record<PenaltyName, number>> {
-  /** (token, bias) pairs. */
+  /** (token id, bias) pairs. */
   readonly bias: readonly (readonly [number, number])[];
   /** Number of alternatives reported with each token's log-probability; undefined = no log-probabilities. */
   readonly logprobs: number | undefined;
-  /** A grammar allows tokens by `Sequence.mask`. */
+  /** A grammar restricts the tokens: `Sequence.mask` has those it allows. */
   readonly constrained: boolean;
-  /** The answer has at least this many tokens: until then none of `endTokens` may come. */
+  /** Least number of generated tokens: until then none of `endTokens` may be sampled. */
   readonly minTokens: number;
   readonly endTokens: readonly number[];
 }
 
-/** Whether the tokens so far change the logits of the next. */
+/** Whether a penalty is set, so that the tokens so far change the next logits. */
 export function isPenalized(options: LogitOptions): boolean {
   return PENALTY_NAMES.some((name) => options[name] !== SAMPLING[name].default);
 }
 
-/** What a running sequence holds of a model with recurrent layers. */
+/** The recurrent-state slots that a running sequence holds. */
 export interface SequenceState {
-  /** Its own slot: the state behind what is computed, once a step was. */
+  /** Its own slot: the state after its computed positions, once a step has run. */
   slot: number;
-  /** Where a step that verifies guesses leaves the state behind all of them; undefined where nothing is guessed. */
+  /** Where a step that verifies drafts leaves the state after all of them; undefined without speculative decoding. */
   spare: number | undefined;
-  /** A copy behind tokens that are guessed; what it becomes is known when they are. */
+  /** A state copy after `at` tokens of which some are unverified drafts; it is kept or dropped when they are settled. */
   guessed: { readonly slot: number; readonly at: number } | undefined;
-  /** A cached state that its first step begins from. */
+  /** The cached state that its first step begins from. */
   from: number | undefined;
-  /** The state behind its first `at` tokens, a whole number of pages, for the prefix cache. */
+  /** A copy of the state after its first `at` tokens, a whole number of pages, for the prefix cache. */
   kept: { readonly slot: number; readonly at: number } | undefined;
-  /** Positions whose states are wanted on the way, in order: where other prompts part from this one, and the last end of a page in its prompt. */
+  /**
+   * Ascending positions after which a state should be kept: where other prompts diverge from this one, and the last page boundary in its
+   * prompt.
+   */
   wanted: readonly number[];
 }
 
@@ -53,11 +56,11 @@ export interface SequenceOptions {
   readonly promptTokens: readonly number[];
   readonly maxTokens: number;
   readonly sampling: ResolvedSampling;
-  /** Index of the choice of its request. */
+  /** Index of this choice among the `n` of its request. */
   readonly choice: number;
-  /** Namespace of the prefix cache; default shared. */
+  /** Namespace of the prefix cache; default the shared one. */
   readonly salt?: string;
-  /** Higher goes first; default 0. */
+  /** Higher priorities go first; default 0. */
   readonly priority?: number;
 }
 
@@ -79,38 +82,38 @@ export class Sequence {
   readonly salt: string;
   readonly priority: number;
   status: SequenceStatus = 'waiting';
-  /** Positions whose keys and values submitted steps write. */
+  /** Positions whose keys and values have been written by submitted steps. */
   computed = 0;
-  /** Prompt tokens that were found in the cache. */
+  /** Tokens found in the prefix cache at the first admission. */
   cached = 0;
   pending = 0;
-  /** Submitted steps that hold this sequence and have not completed: its pages stay until there are none. */
+  /** Submitted steps that compute this sequence and have not completed: it keeps its pages until there are none. */
   inFlight = 0;
   pages: number[] = [];
-  /** Pages of the layers that see a window only, from page `firstWindow` of the sequence on. */
+  /** Pages of the sliding-window layers, beginning with page `firstWindow` of the sequence. */
   windows: number[] = [];
   firstWindow = 0;
-  /** While it runs. */
+  /** Recurrent-state slots while it runs, in models with recurrent layers. */
   state: SequenceState | undefined;
-  /** Row of the block table while running, else -1. */
+  /** Row of the block table while it runs, else -1. */
   row = -1;
-  /** End of the path in the prefix cache that is locked for this sequence. */
+  /** Last node of the path in the prefix cache that is locked for this sequence. */
   node: RadixNode | undefined;
-  /** Pages the prefix cache knows. */
+  /** Number of its first pages that are in the prefix cache. */
   published = 0;
-  /** One bit a token that may come next; a constrained sequence without one is not computed. */
+  /** Bit mask over the vocabulary, set where the grammar allows the next token. A constrained sequence without a mask is not computed. */
   mask: Int32Array | undefined;
-  /** Its reader is behind: it keeps its place and is not computed. */
+  /** Its reader is behind: it keeps its pages but is not computed. */
   paused = false;
-  /** A submitted step verifies guesses: how many tokens it yields is not known yet. */
+  /** A submitted step verifies drafts, so how many tokens it yields is not known yet. */
   verifying = false;
-  /** A submitted step has computed something of it, also where it has lost its place since. */
+  /** A submitted step has computed part of it, perhaps before it was retracted. */
   hasRun = false;
-  /** Its last step since it was admitted has sampled for it: the head that guesses knows what its last token came from. */
+  /** Its latest step since admission has sampled, so the draft head has the hidden state that its last token came from. */
   hasSampled = false;
-  /** Guesses that were right, before one that was not: with a state, which lies before them, they are computed once more. */
+  /** Accepted drafts that are computed once more: the recurrent state lies before them, since a later draft was wrong. */
   again = 0;
-  /** How often a sequence of the same or a lower priority that arrived later was admitted before this one. */
+  /** How often a later arrival of the same or a lower priority was admitted before this one. */
   overtaken = 0;
 
   constructor({ id, promptTokens, maxTokens, sampling, choice, salt = '', priority = 0 }: SequenceOptions) {
@@ -125,7 +128,7 @@ export class Sequence {
     this.priority = priority;
   }
 
-  /** Tokens that exist, also those only the device knows. */
+  /** Number of tokens, including one that only the device knows. */
   get length(): number {
     return this.tokens.length + this.pending;
   }
@@ -135,7 +138,7 @@ export class Sequence {
     return this.length - this.computed;
   }
 
-  /** Whether only its last token is left to be computed, but for guesses that were right. */
+  /** Whether only its last token is left to be computed, apart from accepted drafts that are computed again. */
   get isDecoding(): boolean {
     return this.computed > 0 && this.uncomputed === 1 + this.again;
   }
@@ -144,12 +147,15 @@ export class Sequence {
     return this.length - this.numPrompt;
   }
 
-  /** Whether the next token must wait: for the reader, or for what the host has not decided (a grammar needs each token before it can allow the next). */
+  /**
+   * Whether the next token must wait: for the reader, for a verification, or for the grammar, which must see each token before it allows
+   * the next.
+   */
   get isBlocked(): boolean {
     return this.paused || this.verifying || (this.sampling.logits?.constrained === true && (this.pending > 0 || this.mask === undefined));
   }
 
-  /** Whether several tokens may be verified at once: a grammar's mask and the counts of penalties hold for the next token only. */
+  /** Whether drafts may be verified: a grammar's mask and the counts of penalties are those of the next token only. */
   get canSpeculate(): boolean {
     const { logits } = this.sampling;
     return !(logits && (logits.constrained || isPenalized(logits)));

@@ -1,50 +1,51 @@
 /**
- * Weights that are stored in blocks of a few bits: how they are taken apart, what they stand for, and how they lie on a device. Every type is the
- * same form, value = d * scale * (code - zero) + offset, so a type is a row of data (block-types.ts) and no type has a kernel of its own.
+ * Block-quantised weights: how blocks are decoded, what values they stand for, and how they lie on a device. Every type has the same form,
+ * value = d * scale * (code - zero) + offset, so a type is a row of data (block-types.ts) and needs no kernel of its own.
  */
 import { f16Table } from '../util/f16.ts';
 import { ceilDiv } from '../util/math.ts';
 
-/** Values along K that a kernel takes at once, whatever the blocks of the file. */
+/** Values along K that a kernel processes at once, whatever the file's block size. */
 export const BLOCK = 32;
 
 /**
  * Where a group's scale and offset come from. On the device each kind has a fragment (shaders/lib/scales_<kind>.wgsl).
- * - half: an f16 scale a block.
- * - half_offset: an f16 scale and an f16 offset a block.
- * - exponent: a power of two a block, 2^(byte - 128).
- * - row: an f32 scale for all blocks of a row, each of which has it in the stored form.
- * - small: an f16 scale for 256 values times a signed byte a group.
- * - small_offset: the same with f16 for offsets, which are subtracted, and both numbers of a group in 4 bits (groups of 16) or a byte (groups of 32).
+ * - half: an f16 scale per block.
+ * - half_offset: an f16 scale and an f16 offset per block.
+ * - exponent: a power of two per block, 2^(byte - 128).
+ * - row: an f32 scale per row, which each of the row's blocks repeats in the stored form.
+ * - small: an f16 scale per 256 values, times a signed byte per group.
+ * - small_offset: an f16 scale and an f16 offset per 256 values, each times a number per group; the offset is subtracted. These numbers
+ * have 4 bits (groups of 16) or a byte (groups of 32).
  */
 export type ScaleKind = 'half' | 'half_offset' | 'exponent' | 'row' | 'small' | 'small_offset';
 
-/** How numbers in blocks are stored. */
+/** A block-quantised type: sizes, layout and decoder of its blocks. */
 export interface BlockFormat {
-  /** GGUF's; I8 is not GGUF's. */
+  /** ggml's name of the type; I8 is our own. */
   readonly name: string;
-  /** Values of a block as stored, and its bytes. */
+  /** Values and bytes of a stored block. */
   readonly values: 32 | 256;
   readonly bytes: number;
-  /** Bits of a code, in two planes. */
+  /** Bits of a code, in a low and a high plane. */
   readonly low: 2 | 4 | 8;
   readonly high: 0 | 1 | 2;
-  /** Values that share a scale. */
+  /** Values that share a group scale. */
   readonly group: 16 | 32;
   readonly scales: ScaleKind;
-  /** The code of zero, or what all 16 codes stand for. */
+  /** The code that means zero; `table`: the values of all 16 codes instead. */
   readonly zero: number;
   readonly table?: readonly number[];
   /** Codes are signed bytes. */
   readonly signed?: boolean;
-  /** How codes lie in the stored form: a device has a fragment for each (shaders/lib/stored_<layout>.wgsl). */
+  /** Layout of the codes in the stored form; each has a fragment (shaders/lib/stored_<layout>.wgsl). */
   readonly layout: string;
   readonly places: BlockPlaces;
-  /** Takes the block at a byte apart. */
+  /** Decodes the stored block at byte `at` into codes and scales. */
   open(bytes: DataView, at: number, block: OpenBlock, places: BlockPlaces): void;
 }
 
-/** Bytes from a stored block's beginning: of its scale, its offset, its codes, their upper bits, and the scales of its groups. */
+/** Byte offsets in a stored block: of its scale, its offset, the low bits of its codes, their high bits, and its group scales. */
 export interface BlockPlaces {
   readonly scale: number;
   readonly offset?: number;
@@ -53,25 +54,25 @@ export interface BlockPlaces {
   readonly scales?: number;
 }
 
-/** A block taken apart; formats fill what their kind of scales has. */
+/** A decoded block; a format fills in what its kind of scales has. */
 export interface OpenBlock {
-  /** Codes in order, four a word, the first in the lowest byte. */
+  /** Codes in order, four per word, the first in the lowest byte. */
   readonly codes: Uint32Array;
-  /** f16 bits of the scale, f32 bits of a row's, or the byte of a power of two. */
+  /** Scale: f16 bits, f32 bits (kind row), or the byte of a power of two (kind exponent). */
   scale: number;
-  /** f16 bits. */
+  /** Offset: f16 bits. */
   offset: number;
-  /** Whole numbers of each group. */
+  /** Integer scale of each group, and the integer of its offset. */
   readonly scales: Int32Array;
   readonly offsets: Int32Array;
 }
 
-/** Room for a block of any format. */
+/** An OpenBlock with room for any format. */
 export function openBlock(): OpenBlock {
   return { codes: new Uint32Array(64), scale: 0, offset: 0, scales: new Int32Array(16), offsets: new Int32Array(16) };
 }
 
-/** Writes the values of whole blocks; each product and each sum is rounded to f32, as PyPI `gguf` does it (gguf/quants.py). */
+/** Dequantises whole blocks into `out`; each product and each sum is rounded to f32, as in PyPI `gguf` (gguf/quants.py). */
 export function widenBlocks(format: BlockFormat, bytes: Uint8Array, out: Float32Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const block = openBlock();
@@ -100,12 +101,12 @@ function widenGroup(
   }
 }
 
-/** The number of f32 with these bits. */
+/** The f32 number with these bits. */
 function singleOf(bits: number): number {
   return new Float32Array(Uint32Array.of(bits).buffer)[0]!;
 }
 
-/** True where values have something added to the product of scale and code. */
+/** Whether values are scale times code plus an offset. */
 function hasOffsets(kind: ScaleKind): boolean {
   return kind === 'half_offset' || kind === 'small_offset';
 }
@@ -113,26 +114,28 @@ function hasOffsets(kind: ScaleKind): boolean {
 /** More blocks than a row has. */
 const WHOLE_ROW = 2 ** 24;
 
-/** Blocks that share a word of scales on the device. */
+/** Blocks of 32 values that share a u32 word of scales on the device. */
 export function blocksPerWord({ scales, group }: Pick<BlockFormat, 'scales' | 'group'>): number {
   if (scales === 'half_offset') return 1;
   if (scales === 'row') return WHOLE_ROW;
   return scales === 'exponent' || (scales === 'small' && group === BLOCK) ? 4 : 2;
 }
 
-/** True where 256 values share f16 numbers, which have a word of their own. */
+/** Whether 256 values share f16 numbers, which have a word of their own on the device. */
 export function hasWide({ scales }: Pick<BlockFormat, 'scales'>): boolean {
   return scales === 'small' || scales === 'small_offset';
 }
 
-/** Words that a row of so many blocks takes on the device: its codes, its scales, and all with what 256 values share. */
+/**
+ * u32 words of a row of `blocks` blocks of 32 values on the device: its codes, its scales, and all words including those per 256 values.
+ */
 export function rowWords(format: BlockFormat, blocks: number): { readonly codes: number; readonly scales: number; readonly all: number } {
   const codes = blocks * (format.low + format.high);
   const scales = ceilDiv(blocks, blocksPerWord(format));
   return { codes, scales, all: codes + scales + (hasWide(format) ? ceilDiv(blocks, 8) : 0) };
 }
 
-/** Rows of signed bytes [rows, width], each with a scale, as stored blocks of I8; width a multiple of 32. */
+/** Encodes rows of signed bytes [rows, width], with a scale for each row, as stored blocks of I8; width must be a multiple of 32. */
 export function rowBlocks(codes: Uint8Array, scales: Float32Array): Uint8Array {
   const blocks = codes.length / BLOCK;
   const inRow = blocks / scales.length;

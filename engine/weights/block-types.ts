@@ -1,16 +1,18 @@
-/** The types of blocks that files have, as ggml stores them (ggml-quants.c), and rows of int8 as if they were some; a type is a row. */
+/**
+ * The block-quantised types that files have, as ggml stores them (ggml-quants.c), and rows of int8 as blocks; each type is a row of TYPES.
+ */
 import type { BlockFormat, BlockPlaces, OpenBlock } from './block-format.ts';
 
 const NIBBLES = 0x0f0f0f0f;
 const ONES = 0x01010101;
 
-/** Steps of IQ4_NL and IQ4_XS: closer together near zero. */
+/** Values of the codes of IQ4_NL and IQ4_XS, closer together near zero. */
 const IQ4_STEPS: readonly number[] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
-/** E2M1, doubled; the scale is halved instead. */
+/** Values of E2M1, doubled; the scale is halved to match. */
 const E2M1_STEPS: readonly number[] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
-/** Quads from `to` on: the low nibbles of 16 bytes are the first 16 codes, the high ones the others. */
+/** Writes words of four codes from `to` on: the low nibbles of 16 bytes are the first 16 codes, the high nibbles the other 16. */
 function nibbles(bytes: DataView, at: number, codes: Uint32Array, to = 0): void {
   for (let i = 0; i < 4; i++) {
     const word = bytes.getUint32(at + 4 * i, true);
@@ -19,17 +21,17 @@ function nibbles(bytes: DataView, at: number, codes: Uint32Array, to = 0): void 
   }
 }
 
-/** Fifth bits of 32 codes: bit i is code i's. */
+/** Adds the fifth bits of 32 codes: bit i belongs to code i. */
 function fifthBits(high: number, codes: Uint32Array): void {
   for (let i = 0; i < 8; i++) codes[i]! |= ((((high >>> (4 * i)) & 15) * 0x00204081) & ONES) << 4;
 }
 
-/** Places that a type is known to have. */
+/** BlockPlaces with offsets that a type always has. */
 type Places<K extends keyof BlockPlaces> = BlockPlaces & { readonly [P in K]: number };
 
 const half = (bytes: DataView, at: number): number => bytes.getUint16(at, true);
 
-/** Blocks of 32 in 4 bits, with a fifth or without. */
+/** Decodes blocks of 32 codes of 4 bits, or of 5. */
 function openNibbles(bytes: DataView, at: number, block: OpenBlock, { scale, offset, codes, high }: BlockPlaces): void {
   block.scale = half(bytes, at + scale);
   if (offset !== undefined) block.offset = half(bytes, at + offset);
@@ -37,13 +39,13 @@ function openNibbles(bytes: DataView, at: number, block: OpenBlock, { scale, off
   if (high !== undefined) fifthBits(bytes.getUint32(at + high, true), block.codes);
 }
 
-/** Signed bytes become codes with 128 for zero. */
+/** Decodes signed bytes into codes with 128 for zero. */
 function openQ80(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
   block.scale = half(bytes, at + scale);
   for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + codes + 4 * i, true) ^ 0x80808080;
 }
 
-/** A half of 128 values lies in 32 bytes, 32 values a pair of bits. */
+/** Decodes 2-bit codes: each half of 128 values lies in 32 bytes, whose bit pairs hold 32 values each. */
 function twoBits(bytes: DataView, at: number, codes: Uint32Array): void {
   for (let group = 0; group < 16; group++) {
     const from = at + (group >> 3) * 32 + (group & 1) * 16;
@@ -63,7 +65,7 @@ function openQ2K(bytes: DataView, at: number, block: OpenBlock, { scale, offset,
   block.offset = half(bytes, at + offset);
 }
 
-/** The third bit lies in a mask of 32 bytes, bit `group / 2`. */
+/** Decodes Q3_K: a code's third bit is bit `group / 2` of a byte in a mask of 32 bytes. */
 function openQ3K(bytes: DataView, at: number, block: OpenBlock, { scale, codes, high, scales }: Places<'high' | 'scales'>): void {
   twoBits(bytes, at + codes, block.codes);
   for (let group = 0; group < 16; group++) {
@@ -78,7 +80,7 @@ function openQ3K(bytes: DataView, at: number, block: OpenBlock, { scale, codes, 
   block.scale = half(bytes, at + scale);
 }
 
-/** Scales and offsets of 8 groups: six bits each, of which the last four groups' upper two lie in the first four's bytes. */
+/** Decodes scales and offsets of 8 groups, six bits each; the upper two bits of the last four groups lie in the bytes of the first four. */
 function sixBits(bytes: DataView, at: number, block: OpenBlock): void {
   for (let group = 0; group < 4; group++) {
     const [a, b, c] = [bytes.getUint8(at + group), bytes.getUint8(at + 4 + group), bytes.getUint8(at + 8 + group)];
@@ -89,7 +91,7 @@ function sixBits(bytes: DataView, at: number, block: OpenBlock): void {
   }
 }
 
-/** Two groups of 32 share 32 bytes. */
+/** Decodes 4-bit codes: two groups of 32 share 32 bytes. */
 function fourBits(bytes: DataView, at: number, codes: Uint32Array): void {
   for (let group = 0; group < 8; group++) {
     const from = at + (group >> 1) * 32;
@@ -98,7 +100,7 @@ function fourBits(bytes: DataView, at: number, codes: Uint32Array): void {
   }
 }
 
-/** The fifth bit of Q5_K is bit `group` of 32 bytes. */
+/** Decodes Q4_K, and Q5_K, whose fifth bit is bit `group` of a byte in a mask of 32 bytes. */
 function openQ45K(bytes: DataView, at: number, block: OpenBlock, places: Places<'offset' | 'scales'>): void {
   const { scale, offset, codes, high, scales } = places;
   block.scale = half(bytes, at + scale);
@@ -112,7 +114,10 @@ function openQ45K(bytes: DataView, at: number, block: OpenBlock, places: Places<
   }
 }
 
-/** Of 128 values, the low nibbles of 64 bytes are the first 64, the high ones the others; the upper bits lie in 32 bytes. */
+/**
+ * Decodes Q6_K: for 128 values, the low nibbles of 64 bytes belong to the first 64 and the high nibbles to the others; the upper two bits
+ * of each lie in 32 bytes.
+ */
 function openQ6K(bytes: DataView, at: number, block: OpenBlock, { scale, codes, high, scales }: Places<'high' | 'scales'>): void {
   for (let group = 0; group < 16; group++) {
     const quarter = (group >> 1) & 3;
@@ -143,7 +148,7 @@ function openMXFP4(bytes: DataView, at: number, block: OpenBlock, { scale, codes
   nibbles(bytes, at + codes, block.codes);
 }
 
-/** Bytes with the scale of their row (rowBlocks). */
+/** Decodes I8: bytes with the scale of their row (rowBlocks). */
 function openI8(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
   block.scale = bytes.getUint32(at + scale, true);
   for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + codes + 4 * i, true);
@@ -208,10 +213,10 @@ const TYPES = {
   },
 } as const satisfies Readonly<Record<string, Omit<BlockFormat, 'name'>>>; // prettier-ignore
 
-/** A type of blocks, by ggml's name; I8: int8 with a scale a row, as CTranslate2 and ONNX have it. */
+/** A block-quantised type by ggml's name; I8: int8 with a scale per row, as in CTranslate2 and ONNX files. */
 export type BlockType = keyof typeof TYPES;
 
-/** By name. */
+/** Block formats by name. */
 export const BLOCK_FORMATS = Object.fromEntries(
   Object.entries(TYPES).map(([name, row]) => [name, { name, ...row }]),
 ) as unknown as Readonly<Record<BlockType, BlockFormat & { readonly name: BlockType }>>;

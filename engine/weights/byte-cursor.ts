@@ -1,10 +1,10 @@
 import { EngineError } from '../errors.ts';
 import type { ByteSource } from '../platform/platform.ts';
 
-/** Bytes that are fetched at a time: headers are small and lie between tensors that are skipped. */
+/** Bytes fetched at a time: headers are small and lie between tensors that are skipped. */
 const WINDOW_BYTES = 8192;
 
-/** Fetches small parts of a file that lie close to each other together. */
+/** Buffered reads: small reads of a file that lie close together share one fetch. */
 export class ReadAhead {
   readonly #source: ByteSource;
   #window: Uint8Array = new Uint8Array();
@@ -14,7 +14,7 @@ export class ReadAhead {
     this.#source = source;
   }
 
-  /** The `length` bytes at `offset`, valid until the next call. */
+  /** Reads `length` bytes at `offset`; they are valid until the next call. */
   async read(offset: number, length: number): Promise<Uint8Array> {
     if (offset < this.#start || offset + length > this.#start + this.#window.length) {
       this.#window = await this.#source.read(offset, Math.min(Math.max(length, WINDOW_BYTES), this.#source.size - offset));
@@ -24,14 +24,14 @@ export class ReadAhead {
   }
 }
 
-/** Reads the headers of a file in order, and skips what lies between them without fetching it. */
+/** Reads a file's headers in order, and skips what lies between them without fetching it. */
 export class ByteCursor {
   readonly path: string;
   readonly end: number;
   readonly #bytes: ReadAhead;
   #position: number;
 
-  /** Over the bytes [from, to) of a file; `path` is what messages call it. */
+  /** A cursor over bytes [from, to) of a file; `path` names it in messages. */
   constructor(path: string, bytes: ReadAhead, from: number, to: number) {
     this.path = path;
     this.#bytes = bytes;
@@ -48,14 +48,17 @@ export class ByteCursor {
     return this.end - this.#position;
   }
 
-  /** The next `length` bytes, valid until the next call; throws EngineError('invalid_model') where the file ends before them. */
+  /**
+   * Reads the next `length` bytes, valid until the next call; throws EngineError('invalid_model'), naming `what`, where the file ends
+   * before them.
+   */
   async bytes(length: number, what: string): Promise<Uint8Array> {
     const at = this.#position;
     this.skip(length, what);
     return this.#bytes.read(at, length);
   }
 
-  /** The next bytes as numbers. */
+  /** Reads the next `length` bytes as a DataView. */
   async view(length: number, what: string): Promise<DataView> {
     const { buffer, byteOffset } = await this.bytes(length, what);
     return new DataView(buffer, byteOffset, length);

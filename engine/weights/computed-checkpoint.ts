@@ -5,28 +5,28 @@ import type { Range } from '../util/math.ts';
 import { finite, missingTensor } from './checkpoint.ts';
 import type { Checkpoint, TensorInfo } from './checkpoint.ts';
 
-/** A tensor that is made of what a file stores. */
+/** A tensor computed from what a file stores. */
 export interface ComputedTensor extends TensorInfo {
-  /** Values of the elements [from, to), row-major. */
+  /** Reads elements [from, to), row-major, widened to f32. */
   read(elements: Range): Promise<Float32Array>;
-  /** Rows of it in `blocks`, where it has them. */
+  /** Reads rows in the stored blocks; present where `blocks` is. */
   readonly readBlocks?: ((rows: Range) => Promise<Uint8Array>) | undefined;
-  /** Their bytes, where they are floats that lie in this order in the file. */
+  /** Reads the stored bytes of elements, where they are floats in row-major order in the file. */
   readonly stored?: ((elements: Range) => Promise<Uint8Array> | undefined) | undefined;
 }
 
-/** A tensor whose values have to be made all at once, because they lie in another order in the file. */
+/** A tensor whose values must be computed all at once, because the file has them in another order. */
 export function wholeTensor(dtype: string, shape: readonly number[], values: () => Promise<Float32Array>): ComputedTensor {
   return { dtype, shape, read: async ({ from, to }) => (await values()).subarray(from, to) };
 }
 
-/** A checkpoint in another format's file: tensors by the names that the model definitions read. */
+/** A checkpoint computed from another format's files: tensors under the names that the model definitions read. */
 export class ComputedCheckpoint implements Checkpoint {
   readonly #path: string;
   readonly #tensors: ReadonlyMap<string, ComputedTensor>;
   readonly #sources: readonly ByteSource[];
 
-  /** `path` is what messages call the file; `sources` are closed with the checkpoint. */
+  /** `path` names the file in messages; `sources` are closed with the checkpoint. */
   constructor(path: string, tensors: ReadonlyMap<string, ComputedTensor>, sources: readonly ByteSource[]) {
     this.#path = path;
     this.#tensors = tensors;

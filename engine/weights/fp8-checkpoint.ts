@@ -1,13 +1,13 @@
-/** FP8 weights with the scales that lie beside them, as one tensor each: value times scale. */
+/** FP8 weights and the scales stored beside them, read as one tensor each: value times scale. */
 import { EngineError } from '../errors.ts';
 import { ceilDiv, product } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import type { Fp8Scheme } from '../util/fp8-config.ts';
 import type { Checkpoint, TensorInfo } from './checkpoint.ts';
 
-/** A matrix's scale is called like the matrix with one of these behind. DeepSeek means the same by `inv`: what is stored is multiplied. */
+/** Suffixes of the name of a matrix's scale. DeepSeek's `inv` means the same: stored values are multiplied by it. */
 const SCALE_NAMES = ['_scale', '_scale_inv'];
-/** Scales of activations and of keys and values, which are kept in more bits here. */
+/** Scales of activations and of the KV cache, which are not quantised to FP8 here. */
 const OF_ACTIVATIONS = /\.(?:input_scale|input_scale_ub|activation_scale|output_scale|prob_output_scale|kv_scale|[qkv]_scale)$/;
 const SCALE_TYPES = /^(?:F32|F16|BF16|F8_E8M0)$/;
 /** Other tools' names of a scale. */
@@ -15,16 +15,16 @@ const SOME_SCALE = /scale|amax/i;
 
 interface Scaled {
   readonly scale: string;
-  /** Rows and columns that share a scale, and how many scales a row of blocks has. */
+  /** Rows and columns that share a scale, and the number of scales per row of blocks. */
   readonly rows: number;
   readonly columns: number;
   readonly across: number;
 }
 
 /**
- * The checkpoint with its FP8 tensors multiplied by their scales, which are no tensors of their own any more; the same one when it has none.
- * Throws EngineError('invalid_model') for an FP8 tensor whose scale is not known. `path` is what messages call the checkpoint; `scheme` is what
- * its config.json says, absent when that says nothing.
+ * The checkpoint with its FP8 tensors multiplied by their scales, which are no longer listed as tensors; the same checkpoint when it has
+ * none. Throws EngineError('invalid_model') for an FP8 tensor whose scale is not known. `path` names the checkpoint in messages; `scheme`
+ * is what its config.json says of FP8, if anything.
  */
 export function withFp8Scales(checkpoint: Checkpoint, path: string, scheme?: Fp8Scheme): Checkpoint {
   const names = checkpoint.names();
@@ -86,7 +86,7 @@ class Fp8Checkpoint implements Checkpoint {
   }
 }
 
-/** Where a tensor's scale lies and what it is of; undefined for one that needs none. */
+/** Finds a tensor's scale and the part of the tensor that shares it; undefined for a tensor that needs none. */
 function findScale(checkpoint: Checkpoint, path: string, name: string, scheme: Fp8Scheme | undefined): Scaled | undefined {
   const { dtype, shape } = checkpoint.tensor(name)!;
   const refuse = (why: string): never => {
@@ -107,7 +107,7 @@ function findScale(checkpoint: Checkpoint, path: string, name: string, scheme: F
   return { scale, ...(sharing(shape, scales.shape, scheme?.block) ?? refuse(describeMisfit(shape, scales.shape, scheme))) };
 }
 
-/** Which part of a tensor shares a scale, by the scales' shape: all of it, a row, or a block; undefined when none fits. */
+/** The part of a tensor that shares a scale, by the scales' shape: the whole tensor, a row, or a block; undefined when none fits. */
 function sharing(shape: readonly number[], scales: readonly number[], block: Fp8Scheme['block']): Omit<Scaled, 'scale'> | undefined {
   if (product(scales) === 1) return { rows: Infinity, columns: Infinity, across: 1 };
   const [height = 0, width = 0] = shape;

@@ -1,4 +1,4 @@
-/** A model as transformers publishes it: a folder (in a page, a base URL) with config.json, tokenizer.json and safetensors. */
+/** A model as transformers publishes it: a folder (in the browser, a base URL) with config.json, tokenizer.json and safetensors. */
 import { EngineError } from '../errors.ts';
 import { readJsonFile, readTextFile } from '../platform/json-file.ts';
 import { describeQuantization, fp8SchemeOf } from '../util/foreign-format.ts';
@@ -11,13 +11,13 @@ import { openSafetensors } from './safetensors.ts';
 
 const CONFIG = 'config.json';
 
-/** Whatever has a config.json that no other format claims. */
+/** The format of folders with a config.json that no other format recognises. */
 export const HUGGING_FACE: ModelFormat = {
   recognises: ({ platform, path }) => platform.exists(platform.join(path, CONFIG)),
   open: async (place) => huggingFaceFolder(place),
 };
 
-/** The files of a folder as they stand there. */
+/** A ModelFolder that reads the files of a folder as they are. */
 export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'platform' | 'path' | 'id'>): ModelFolder {
   const { importModule } = platform;
   const where = (name: string): string => platform.join(path, name);
@@ -40,7 +40,7 @@ export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'plat
   };
 }
 
-/** Throws EngineError('invalid_model') that says what stands at a path instead of a model that can be read. */
+/** Throws EngineError('invalid_model') that says what is at a path, instead of a model that can be read. */
 export async function refusePlace({ platform, path }: ModelPlace): Promise<never> {
   throw new EngineError('invalid_model', await describeMissing(platform, path, platform.join(path, CONFIG)));
 }

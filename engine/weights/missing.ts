@@ -1,11 +1,11 @@
-/** What stands where a model's file is expected, and what to do. */
+/** Error messages for model files that are missing: what is there instead, and what to do. */
 import type { Platform } from '../platform/platform.ts';
 import { describeForeignFolder, describeHubId, describeLoneFile } from '../util/foreign-format.ts';
 
-/** What an empty folder is told to have, where any model would do. */
+/** The files that an empty folder should have, where any model would do. */
 const MODEL_FILES = 'config.json, model.safetensors and, of a chat model, tokenizer.json, or a GGUF file in their place';
 
-/** Why a folder lacks one of its files, as far as what is there tells. */
+/** Describes why a folder lacks the file `path`, as far as its contents tell. */
 export async function describeMissing(platform: Platform, folder: string, path: string): Promise<string> {
   const missing = `file not found: ${path}`;
   if (!platform.list) return missing;
@@ -26,7 +26,7 @@ export async function describeMissing(platform: Platform, folder: string, path: 
 
 const HEAD_BYTES = 8;
 
-/** The first bytes of a file, by which formats are told apart. */
+/** The first bytes of a file, by which formats are recognised. */
 export async function headOf(platform: Platform, path: string): Promise<Uint8Array> {
   const source = await platform.open(path);
   try {

@@ -1,22 +1,22 @@
-/** What a format of models says of itself: a file with this and a row in open-model-folder.ts is all that a new one needs. */
+/** The contract of model formats: a new format is one file that implements it, and a row in open-model-folder.ts. */
 import type { Platform } from '../platform/platform.ts';
 import type { ModelFolder } from './model-folder.ts';
 
-/** What stands where a model is expected, as far as the platform can tell. */
+/** What is at a model's path, as far as the platform can tell. */
 export interface ModelPlace {
   readonly platform: Platform;
   readonly path: string;
-  /** The name that a model there is served by. */
+  /** The name that the model is served by. */
   readonly id: string;
-  /** The names in a folder; undefined for a file, and where folders cannot be listed (browsers). */
+  /** Names of the files in a folder; undefined for a file, and where folders cannot be listed (browsers). */
   readonly names: readonly string[] | undefined;
-  /** The first bytes of a file; none of a folder, and where folders cannot be told from files. */
+  /** The first bytes of a file; empty for a folder, and where folders cannot be told from files. */
   readonly head: Uint8Array;
 }
 
-/** How models of one format are known and opened. */
+/** Recognises and opens models of one format. */
 export interface ModelFormat {
   recognises(place: ModelPlace): boolean | Promise<boolean>;
-  /** Throws EngineError('invalid_model') for what has the looks of the format and cannot be read. */
+  /** Opens a model that `recognises` accepted; throws EngineError('invalid_model') where it cannot be read. */
   open(place: ModelPlace): Promise<ModelFolder>;
 }

@@ -1,4 +1,7 @@
-/** MXFP4 of safetensors, as gpt-oss is published: `NAME_blocks` and `NAME_scales` as one tensor NAME in ggml's blocks, which the kernels read. */
+/**
+ * MXFP4 in safetensors, as gpt-oss is published: `NAME_blocks` and `NAME_scales` are read as one tensor NAME in ggml's blocks, which the
+ * kernels read.
+ */
 import { EngineError } from '../errors.ts';
 import { product } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
@@ -8,12 +11,13 @@ import { finite, missingTensor } from './checkpoint.ts';
 import type { Checkpoint, TensorInfo } from './checkpoint.ts';
 
 const FORMAT = BLOCK_FORMATS.MXFP4;
-/** Bytes of a block's codes, and behind them its scale elsewhere. */
+/** Bytes of a block's codes; its scale is stored in another tensor. */
 const CODES = FORMAT.bytes - 1;
 
 /**
- * The checkpoint with its MXFP4 matrices as such; the same one when it has none. Blocks are [.., K / 32, 16] bytes, two codes each, the first in the low bits;
- * scales [.., K / 32] bytes, 2^(byte - 127). Throws EngineError('invalid_model') for blocks without scales that fit. `path` is what messages call the checkpoint.
+ * The checkpoint with its MXFP4 matrices as single tensors; the same checkpoint when it has none. Blocks are [.., K / 32, 16] bytes of two
+ * codes each, the first in the low bits; scales are [.., K / 32] bytes, 2^(byte - 127). Throws EngineError('invalid_model') for blocks
+ * without scales that fit. `path` names the checkpoint in messages.
  */
 export function withMxfp4Blocks(checkpoint: Checkpoint, path: string): Checkpoint {
   const names = checkpoint.names().filter((name) => name.endsWith('_blocks') && checkpoint.tensor(name)!.dtype === 'U8');
@@ -80,7 +84,10 @@ class Mxfp4Checkpoint implements Checkpoint {
     return this.#blocks(tensor, { from: rows.from * inRow, to: rows.to * inRow });
   }
 
-  /** Blocks [from, to) as ggml has them: the scale, then the codes of the first half in the low bits of 16 bytes and those of the second above them. */
+  /**
+   * Blocks [from, to) in ggml's layout: the scale, then 16 bytes with the codes of the first half in the low bits and those of the second
+   * half in the high bits.
+   */
   async #blocks({ codes, scales }: Packed, { from, to }: Range): Promise<Uint8Array> {
     const packed = await this.#bytes(codes, { from: from * CODES, to: to * CODES });
     const powers = await this.#bytes(scales, { from, to });

@@ -7,7 +7,7 @@ import { wholeTensor } from './computed-checkpoint.ts';
 import type { ComputedTensor } from './computed-checkpoint.ts';
 import { readEntryBytes, readZip } from './zip.ts';
 
-/** All arrays of a file together: the 54 published voices have half a megabyte each. */
+/** Most bytes of a file's arrays together; the 54 published voices have half a megabyte each. */
 const MAX_BYTES = 256 * 2 ** 20;
 
 const TYPES: ReadonlyMap<string, { readonly dtype: string; readonly bytes: number; readonly widen: (bytes: Uint8Array) => Float32Array }> =
@@ -17,7 +17,7 @@ const TYPES: ReadonlyMap<string, { readonly dtype: string; readonly bytes: numbe
     ['<f8', { dtype: 'F64', bytes: 8, widen: (b: Uint8Array) => Float32Array.from(new Float64Array(b.buffer, 0, b.byteLength / 8)) }],
   ]); // prettier-ignore
 
-/** The arrays of an .npz by name; throws EngineError('invalid_model') with its path and what is wrong. */
+/** Reads the arrays of an .npz by name; throws EngineError('invalid_model') with its path and what is wrong. */
 export async function readNpz(path: string, source: ByteSource): Promise<ReadonlyMap<string, ComputedTensor>> {
   const arrays = new Map<string, ComputedTensor>();
   const entries = await readZip(path, source);
@@ -33,7 +33,7 @@ export async function readNpz(path: string, source: ByteSource): Promise<Readonl
 
 const MAGIC = '\x93NUMPY';
 
-/** An array of an .npy file's bytes. `path` is what messages call it. */
+/** Parses the bytes of an .npy file; `path` names it in messages. */
 function parseNpy(path: string, bytes: Uint8Array): ComputedTensor {
   const refuse = (why: string): never => {
     throw new EngineError('invalid_model', `${path} ${why}`);

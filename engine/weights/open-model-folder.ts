@@ -1,4 +1,4 @@
-/** The formats that models are read in, and the one way to open what stands at a path. */
+/** The model formats that can be read, and the one way to open a model. */
 import type { Platform } from '../platform/platform.ts';
 import { modelName } from '../util/model-name.ts';
 import { CTRANSLATE2 } from './ctranslate2/ctranslate2-folder.ts';
@@ -11,12 +11,12 @@ import type { ModelFolder } from './model-folder.ts';
 import type { ModelFormat, ModelPlace } from './model-format.ts';
 import { RANDOM } from './random/random-folder.ts';
 
-/** The first that recognises a place opens it; Hugging Face's folder comes last, because others have a config.json as well. */
+/** The first format that recognises a path opens it. Hugging Face's comes last, because others have a config.json as well. */
 const FORMATS: readonly ModelFormat[] = [RANDOM, GGUF, CTRANSLATE2, KOKORO, HUGGING_FACE];
 
 /**
- * Opens the model at a path (in a page, a base URL), served by `id` or else by a name made of the path's last one. Throws EngineError('invalid_model') that says
- * what stands there instead, and what to do.
+ * Opens the model at a path (in the browser, a base URL), served as `id`, which defaults to a name derived from the path. Throws
+ * EngineError('invalid_model') that says what is there instead, and what to do.
  */
 export async function openModelFolder(platform: Platform, path: string, id = modelName(path)): Promise<ModelFolder> {
   const place = await look(platform, path, id);

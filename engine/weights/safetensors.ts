@@ -1,4 +1,4 @@
-/** Reading safetensors: one file or a sharded set, by ranges. Format: 8-byte header length, JSON header, raw little-endian data. */
+/** Reads safetensors, one file or a set of shards, by byte ranges. Format: 8-byte header length, JSON header, raw little-endian data. */
 import { EngineError } from '../errors.ts';
 import { readJsonFile } from '../platform/json-file.ts';
 import type { ByteSource, Platform } from '../platform/platform.ts';
@@ -24,18 +24,21 @@ interface Entry extends TensorInfo {
   readonly end: number;
 }
 
-/** Bytes of an element, by the format's names; those that are no weights may stand beside them, unread. */
+/** Bytes of an element, by the format's dtype names. Some are no weights: they may be in a file, unread. */
 const ELEMENT_BYTES: ReadonlyMap<unknown, number> = new Map([
   ['F64', 8], ['F32', 4], ['F16', 2], ['BF16', 2], ['I64', 8], ['I32', 4], ['I16', 2], ['I8', 1], ['U64', 8], ['U32', 4], ['U16', 2], ['U8', 1], ['BOOL', 1],
   ['F8_E4M3', 1], ['F8_E5M2', 1], ['F8_E8M0', 1], ['C64', 8],
 ]); // prettier-ignore
 
-/** A header is an object of entries of lists. 26,000 tensors, which take half a second to parse; published shards have hundreds, and single files thousands. */
+/**
+ * Limits of a header, which is an object of entries with lists. They allow 26,000 tensors, which take half a second to parse; published
+ * shards have hundreds, and single files thousands.
+ */
 const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 18, names: 2 ** 17 };
 
 /**
- * Opens `file` (default model.safetensors) of a folder, or the shards its `.index.json` names. FP8 and MXFP4 weights are read with their scales; `fp8` is what
- * config.json says of these. Throws EngineError('invalid_model') with the file and what is wrong with it.
+ * Opens `file` (default model.safetensors) of a folder, or the shards that its `.index.json` names. FP8 and MXFP4 weights are read with
+ * their scales; `fp8` is what config.json says of FP8. Throws EngineError('invalid_model') with the file and what is wrong with it.
  */
 export async function openSafetensors(platform: Platform, folder: string, file = MODEL_WEIGHTS, fp8?: Fp8Scheme): Promise<Checkpoint> {
   const entries = new Map<string, Entry>();
@@ -89,7 +92,7 @@ class SafetensorsCheckpoint implements Checkpoint {
     return entry.source.read(entry.start + from * size, (to - from) * size, into);
   }
 
-  /** Of I32. */
+  /** Reads a tensor of I32; throws EngineError('invalid_model') for other dtypes. */
   async readIds(name: string): Promise<Int32Array> {
     const entry = this.#entries.get(name);
     if (entry?.dtype !== 'I32') throw new EngineError('invalid_model', `tensor ${name} is ${entry?.dtype ?? 'missing'}, expected I32`);
@@ -116,7 +119,10 @@ function noteOn(dtype: string): string {
   return /^[IU]|BOOL/.test(dtype) ? ' (integers are no weights; those of a quantised model are not read)' : '';
 }
 
-/** Names of a checkpoint's files in its folder; throws EngineError('invalid_model') when there are none or they lie elsewhere. */
+/**
+ * Names of a checkpoint's files in its folder; throws EngineError('invalid_model') when there are none, or when the index names files
+ * elsewhere.
+ */
 async function shardsOf(platform: Platform, folder: string, file: string): Promise<readonly string[]> {
   const single = platform.join(folder, file);
   if (await platform.exists(single)) return [file];
@@ -131,12 +137,12 @@ async function shardsOf(platform: Platform, folder: string, file: string): Promi
   return files as string[];
 }
 
-/** No path: neither folders, nor drives, nor control characters. */
+/** A file name that is no path: neither folders, nor drives, nor control characters. */
 const PLAIN_NAME = /^[^\\/:\p{Cc}]+\.safetensors$/u;
-/** Published models have up to 200; each holds a file open. */
+/** Published models have up to 200 shards; each holds a file open. */
 const MAX_SHARDS = 512;
 
-/** Names are shown in messages. */
+/** Longest name of a tensor, since messages show it. */
 const MAX_NAME = 512;
 
 async function readHeader(path: string, source: ByteSource, entries: Map<string, Entry>): Promise<void> {
@@ -166,7 +172,7 @@ async function readHeader(path: string, source: ByteSource, entries: Map<string,
   checkCover(found, data, source.size, broken);
 }
 
-/** A header's entry with its place in the file, or what is wrong with it. */
+/** Parses a header's entry: its metadata and byte range in the file, or what is wrong with it. */
 function parseEntry(value: unknown, data: number): Omit<Entry, 'source' | 'path'> | string {
   if (!isObject(value)) return `is ${describe(value)}, expected an object`;
   const { dtype, shape, data_offsets: offsets } = value;
@@ -184,7 +190,7 @@ function isSizes(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);
 }
 
-/** The format's rule: the tensors lie one behind the other and fill the file, so that nothing is read twice and nothing is hidden. */
+/** Checks the format's rule: tensors lie one after the other and fill the file, so that nothing is read twice and nothing is hidden. */
 function checkCover(entries: readonly Entry[], data: number, size: number, broken: (why: string) => never): void {
   let at = data;
   for (const { start, end } of [...entries].sort((a, b) => a.start - b.start || a.end - b.end)) {

@@ -1,4 +1,4 @@
-/** What formats that are no Hugging Face folder share in looking like one. */
+/** Model folders of formats other than Hugging Face's, which derive some files and have others. */
 import { EngineError } from '../errors.ts';
 import { readJsonFile, readTextFile } from '../platform/json-file.ts';
 import type { Json } from '../util/json.ts';
@@ -7,23 +7,23 @@ import { MODEL_WEIGHTS } from './model-folder.ts';
 import type { ModelFolder } from './model-folder.ts';
 import type { ModelPlace } from './model-format.ts';
 
-/** What a format makes up, by the names of the Hugging Face files. */
+/** Derived files, by the names of the Hugging Face files that they stand for. */
 export interface MadeFiles {
-  /** The format's name, for people. */
+  /** The format's name, for display. */
   readonly format: string;
   readonly json: Readonly<Record<string, () => Json | Promise<Json>>>;
   readonly weights: Readonly<Record<string, MadeWeights>>;
 }
 
 export interface MadeWeights {
-  /** The file that really holds them, for messages. */
+  /** The file that really holds the weights, for messages. */
   readonly path: string;
   open(): Promise<Checkpoint>;
 }
 
 type Place = Pick<ModelPlace, 'platform' | 'path' | 'id'>;
 
-/** A folder that has what is made up, and beside it the files that stand there. */
+/** A ModelFolder of derived files and the files in the folder. */
 export function virtualFolder({ platform, path, id }: Place, { format, json, weights }: MadeFiles): ModelFolder {
   const where = (name: string): string => weights[name]?.path ?? platform.join(path, name);
   return {
@@ -42,7 +42,10 @@ export function virtualFolder({ platform, path, id }: Place, { format, json, wei
   };
 }
 
-/** The folder that a place is or, where it is a file, lies in, with the file's name; the id is the folder's, unless it was chosen. */
+/**
+ * The folder that a path names or, if it names a file, the folder that the file is in, with the file's name. The id is the folder's, unless
+ * it was chosen.
+ */
 export function folderOf({ platform, path, id, names }: ModelPlace): Place & { readonly file: string | undefined } {
   if (names) return { platform, path, id, file: undefined };
   const file = path.replace(/^.*[\\/]/, '');

@@ -1,6 +1,6 @@
 /**
- * The table of a zip archive, and its files by ranges. Libraries inflate whole files; weights are stored as they are, and are read in place, which
- * needs to know where they lie. Format: PKWARE's APPNOTE 6.3.
+ * Reads the directory of a zip archive, and its files by byte ranges. Libraries inflate whole files; weights are stored uncompressed and
+ * read in place, which needs their offsets. Format: PKWARE's APPNOTE 6.3.
  */
 import { EngineError } from '../errors.ts';
 import type { ByteSource } from '../platform/platform.ts';
@@ -8,15 +8,15 @@ import type { ByteSource } from '../platform/platform.ts';
 /** A file of an archive. */
 export interface ZipEntry {
   readonly name: string;
-  /** Where its local header stands. */
+  /** Offset of its local header. */
   readonly header: number;
   readonly stored: boolean;
-  /** Bytes in the archive, and after inflating. */
+  /** Bytes in the archive, and bytes after inflating. */
   readonly packed: number;
   readonly size: number;
 }
 
-/** Published weights have 550 files with names of 40 characters. */
+/** Limits of the directory; published weights have 550 files with names of 40 characters. */
 const MAX_ENTRIES = 1 << 14;
 const MAX_DIRECTORY = 4 * 2 ** 20;
 
@@ -25,12 +25,12 @@ const END_64 = 0x06064b50;
 const LOCATOR_64 = 0x07064b50;
 const DIRECTORY = 0x02014b50;
 const LOCAL = 0x04034b50;
-/** What a 32-bit field holds when the number stands elsewhere in 64 bits. */
+/** Value of a 32-bit field whose number is stored elsewhere in 64 bits. */
 const ELSEWHERE = 0xffff_ffff;
 const END_BYTES = 22;
 const MAX_COMMENT = 0xffff;
 
-/** The files of an archive by name; throws EngineError('invalid_model') with its path and what is wrong. */
+/** Reads an archive's directory: its files by name; throws EngineError('invalid_model') with its path and what is wrong. */
 export async function readZip(path: string, source: ByteSource): Promise<ReadonlyMap<string, ZipEntry>> {
   const { count, offset, size } = await findDirectory(path, source);
   if (count > MAX_ENTRIES || size > MAX_DIRECTORY) throw broken(path, `it claims ${count} files in a table of ${size} bytes; at most ${MAX_ENTRIES} in ${MAX_DIRECTORY} are read`); // prettier-ignore
@@ -46,7 +46,7 @@ export async function readZip(path: string, source: ByteSource): Promise<Readonl
   return entries;
 }
 
-/** Where the bytes of a stored file begin. */
+/** Offset of the first byte of a file's contents. */
 export async function dataStart(path: string, source: ByteSource, { name, header, packed }: ZipEntry): Promise<number> {
   const fixed = 30;
   if (header + fixed > source.size) throw broken(path, `${name} begins at byte ${header} of ${source.size}`);
@@ -57,14 +57,14 @@ export async function dataStart(path: string, source: ByteSource, { name, header
   return start;
 }
 
-/** All of a file, inflated where it is packed; throws EngineError('invalid_model') when it has more than `most` bytes. */
+/** Reads a whole file, inflating it if it is compressed; throws EngineError('invalid_model') when it has more than `most` bytes. */
 export async function readEntryBytes(path: string, source: ByteSource, entry: ZipEntry, most: number): Promise<Uint8Array> {
   if (Math.max(entry.size, entry.packed) > most) throw broken(path, `${entry.name} has ${Math.max(entry.size, entry.packed)} bytes; at most ${most} are read`); // prettier-ignore
   const packed = await source.read(await dataStart(path, source, entry), entry.packed);
   return entry.stored ? packed : await inflate(path, packed, entry);
 }
 
-/** Stops at the size that the table claims, so that a small file does not become a large one. */
+/** Inflates at most the size that the directory claims, so that a small file cannot become a large one. */
 async function inflate(path: string, packed: Uint8Array, { name, size }: ZipEntry): Promise<Uint8Array> {
   const out = new Uint8Array(size);
   let at = 0;
@@ -140,7 +140,7 @@ function readEntry(path: string, view: DataView, bytes: Uint8Array, at: number):
   return { entry: { name, header, stored: method === 0, packed, size }, next };
 }
 
-/** The 64-bit numbers of a file, in order. */
+/** A file's 64-bit numbers, in order. */
 function wideFields(view: DataView, from: number, length: number): number[] {
   for (let at = from; at + 4 <= from + length; at += 4 + view.getUint16(at + 2, true)) {
     if (view.getUint16(at, true) !== 1) continue;

@@ -4,16 +4,19 @@ import { expectValue, integer, layerCount, layerTypes, number, softCap, tiedByDe
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { parseRope, readRopes } from '../rope-config.ts';
 
-/** Published config.json files leave out what their class has as its default (transformers, configuration_gemma2.py and configuration_gemma3.py). */
+/**
+ * Published config.json files leave out what their class has as its default (transformers, configuration_gemma2.py and
+ * configuration_gemma3.py).
+ */
 interface Defaults {
   readonly vocabulary: number;
   readonly positions: number;
-  /** Every so many layers one sees all positions. */
+  /** One in this many layers has full attention. */
   readonly pattern: number;
   readonly scoreSoftCap: number | undefined;
   readonly logitSoftCap: number | undefined;
   readonly theta: number;
-  /** Rotary base of the layers with a window. */
+  /** Rotary base of the sliding-window layers. */
   readonly localTheta: number;
 }
 
@@ -29,7 +32,8 @@ const GEMMA2: Defaults = {
 const GEMMA3: Defaults = { vocabulary: 262_208, positions: 131_072, pattern: 6, scoreSoftCap: undefined, logitSoftCap: undefined, theta: 1e6, localTheta: 1e4 }; // prettier-ignore
 
 /**
- * Reads config.json of Gemma 2 and of the text part of Gemma 3. Throws EngineError naming the field that is wrong or beyond what the forward pass does.
+ * Reads config.json of Gemma 2 and of the text part of Gemma 3. Throws EngineError naming the field that is wrong or beyond what the
+ * forward pass does.
  */
 export function parseGemmaConfig(json: Json): DecoderStackConfig {
   const isGemma2 = json['model_type'] === 'gemma2';
@@ -47,7 +51,7 @@ export function parseGemmaConfig(json: Json): DecoderStackConfig {
   if (json['use_bidirectional_attention']) expectValue(json, 'use_bidirectional_attention', false);
   const layers = layerCount(json, 26);
   const localTheta = number(json, 'rope_local_base_freq', defaults.localTheta);
-  // Gemma 2 has one for both.
+  // Gemma 2 has one rotary embedding for both kinds of layers.
   const ropes = isGemma2 ? undefined : readRopes({ rope_theta: defaults.theta, ...json }, headDim, localTheta);
   const global = ropes?.full ?? parseRope(json, headDim, { theta: defaults.theta });
   const local = ropes?.sliding ?? global;
@@ -70,7 +74,7 @@ export function parseGemmaConfig(json: Json): DecoderStackConfig {
     qkvBias: false,
     outputBias: false,
     qkNorm: !isGemma2,
-    // Weights of norms are stored as what they differ from 1.
+    // Norm weights are stored minus 1.
     normOffset: 1,
     scores: {
       scale: number(json, 'query_pre_attn_scalar', 256) ** -0.5,

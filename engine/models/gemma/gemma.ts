@@ -15,5 +15,5 @@ const TEXT = decoderStack({
   },
 });
 
-/** Gemma 2, and Gemma 3 with or without eyes: of models that see, the text part. Shapes and names: MODEL.md. */
+/** Gemma 2 and Gemma 3; of multimodal checkpoints the text part. Shapes and names: MODEL.md. */
 export const GEMMA: DecoderDefinition = textPart(TEXT);

@@ -7,7 +7,7 @@ import type { LayerKind } from '../layers/stack-config.ts';
 import type { StreamsConfig } from '../layers/streams-stack.ts';
 import { readRopes } from '../rope-config.ts';
 
-/** What Gemma3nTextConfig has where a file says nothing (transformers, configuration_gemma3n.py). */
+/** Defaults of Gemma3nTextConfig (transformers, configuration_gemma3n.py). */
 const DEFAULTS = {
   vocab_size: 262_400,
   vocab_size_per_layer_input: 262_144,
@@ -28,13 +28,15 @@ const DEFAULTS = {
   laurel_rank: 64,
   final_logit_softcapping: 30,
 };
-/** Of so many layers, the last sees everything. */
+/** The last of this many layers has full attention. */
 const PATTERN = 5;
-/** Where a file does not say it, so many first layers keep a twentieth of their gates, in models that have more. */
+/** Default sparsity: in models with more layers, the first SPARSE_LAYERS keep one gate in twenty. */
 const SPARSE_LAYERS = 10;
 const SPARSITY = 0.95;
 
-/** Reads config.json of the text part of Gemma 3n. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+/**
+ * Reads config.json of the text part of Gemma 3n. Throws EngineError naming the field that is wrong or beyond what the forward pass does.
+ */
 export function parseGemma3nConfig(given: Json): StreamsConfig {
   const json: Json = { ...DEFAULTS, ...given };
   expectUsual(json);
@@ -92,14 +94,17 @@ function sameColumns(json: Json, layers: number): number {
   throw new EngineError('unsupported', `config.json: intermediate_size is ${describe(given)}, expected the same number for each of ${layers} layers`); // prettier-ignore
 }
 
-/** By layer where gates are cut. GGUF files say it; others say which share of them is 0. */
+/**
+ * By layer, the cut of its gates in standard deviations above their mean. GGUF files store it; others store the share of gates that become
+ * 0.
+ */
 function cutsOf(json: Json, layers: number): readonly (number | undefined)[] {
   const stored = json['activation_sparsity_scale'];
   if (Array.isArray(stored)) return stored.map((cut: unknown) => (typeof cut === 'number' && Number.isFinite(cut) ? cut : undefined));
   return sparsities(json, layers).map((share) => (share > 0 ? Math.fround(normalQuantile(share)) : undefined));
 }
 
-/** By layer the share of gates that are 0. */
+/** By layer, the share of gates that become 0. */
 function sparsities(json: Json, layers: number): readonly number[] {
   const given = json['activation_sparsity_pattern'] ?? undefined;
   if (given === undefined) return Array.from({ length: layers }, (_, layer) => (layers > SPARSE_LAYERS && layer < SPARSE_LAYERS ? SPARSITY : 0)); // prettier-ignore
@@ -108,7 +113,10 @@ function sparsities(json: Json, layers: number): readonly number[] {
   throw new EngineError('invalid_model', `config.json: activation_sparsity_pattern is ${describe(given)}, expected ${layers} numbers from 0 to below 1`); // prettier-ignore
 }
 
-/** Layers with windows and, every so many, one without; the last ones read the keys of the last of each. */
+/**
+ * The kind of each layer: sliding-window layers, with a full-attention layer after every PATTERN - 1 of them. The last
+ * `num_kv_shared_layers` layers read the keys of the last earlier layer of their type.
+ */
 function layerKinds(json: Json, layers: number, headDim: number): readonly LayerKind[] {
   const types = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
   const slides = (layer: number): boolean => (types ? types[layer] === 'sliding_attention' : (layer + 1) % PATTERN !== 0);

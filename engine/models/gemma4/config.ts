@@ -19,7 +19,7 @@ import type { ExpertsConfig } from '../layers/mlp.ts';
 import type { DecoderStackConfig, LayerKind } from '../layers/stack-config.ts';
 import { readRope } from '../rope-config.ts';
 
-/** What Gemma4TextConfig has where a file says nothing (transformers, configuration_gemma4.py). */
+/** Defaults of Gemma4TextConfig (transformers, configuration_gemma4.py). */
 const DEFAULTS = {
   vocab_size: 262_144,
   hidden_size: 2304,
@@ -47,7 +47,9 @@ const PATTERN = 6;
 type ModelSizes = Pick<DecoderStackConfig, 'kvHeads' | 'headDim' | 'intermediate'>;
 type Heads = Partial<Pick<DecoderStackConfig, 'kvHeads' | 'headDim'>>;
 
-/** Reads config.json of the text part of Gemma 4. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+/**
+ * Reads config.json of the text part of Gemma 4. Throws EngineError naming the field that is wrong or beyond what the forward pass does.
+ */
 export function parseGemma4Config(given: Json): DecoderStackConfig {
   const json: Json = { ...DEFAULTS, ...given };
   const heads = integer(json, 'num_attention_heads');
@@ -57,9 +59,9 @@ export function parseGemma4Config(given: Json): DecoderStackConfig {
   const intermediate = integer(json, 'intermediate_size');
   const layers = layerCount(json);
   expectValue(json, 'attention_bias', false);
-  // Its files say it by kind of layer, in rope_parameters.
+  // Files give the scaling by layer type, in rope_parameters.
   if (!json['rope_parameters']) expectValue(json, 'rope_scaling', null);
-  // Text is causal where only images see ahead.
+  // With 'vision' only image tokens attend bidirectionally: text stays causal.
   if (json['use_bidirectional_attention'] !== 'vision') expectValue(json, 'use_bidirectional_attention', null);
   const kinds = layerKinds(json, layers, { kvHeads, headDim, intermediate });
   for (const { kvHeads: own, headDim: channels } of kinds) checkHeads(heads, own!, channels!);
@@ -98,10 +100,13 @@ function checkHeads(heads: number, kvHeads: number, headDim: number): void {
   if (headDim % 8 !== 0) throw new EngineError('unsupported', `config.json: heads of ${headDim} channels, expected a multiple of 8`);
 }
 
-/** The kind of each layer. The last `num_kv_shared_layers` have no keys of their own: they read those of the last layer of their type before them. */
+/**
+ * The kind of each layer. The last `num_kv_shared_layers` layers compute no keys: each reads those of the last layer of its type before
+ * them.
+ */
 function layerKinds(json: Json, layers: number, { kvHeads, headDim, intermediate }: ModelSizes): readonly LayerKind[] {
   const given = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
-  // The last sees everything, whatever a file says.
+  // The last layer has full attention, whatever a file says.
   const slides = (layer: number): boolean => layer < layers - 1 && (given ? given[layer] === 'sliding_attention' : (layer + 1) % PATTERN !== 0); // prettier-ignore
   const shared = number(json, 'num_kv_shared_layers');
   if (!Number.isInteger(shared) || shared < 0 || shared >= layers) {
@@ -126,17 +131,20 @@ function layerKinds(json: Json, layers: number, { kvHeads, headDim, intermediate
   });
 }
 
-/** The rotary embedding of layers of a type. */
+/** The rotary embedding of the layers of a type. */
 function ropeOf(json: Json, type: keyof typeof ROPES, headDim: number): RopeConfig {
   const parameters = optionalObject(optionalObject(json, 'rope_parameters') ?? ROPES, type);
-  // What stands at a file's top is of layers that lack it; a base that nobody says is no usual one.
+  // Top-level fields apply to layer types that lack them; there is no default base.
   const own = { rope_theta: json['rope_theta'], partial_rotary_factor: json['partial_rotary_factor'], ...parameters };
   if (parameters)
     return readRope({ max_position_embeddings: json['max_position_embeddings'] }, own, headDim, { theta: number(own, 'rope_theta') });
   throw new EngineError('invalid_model', `config.json: rope_parameters has no ${type}`);
 }
 
-/** What `per_layer_config` says of a layer (transformers 5 writes it), or `global_head_dim` and `num_global_key_value_heads` of those that see everything. */
+/**
+ * Head sizes that differ from the model's: from `per_layer_config`, which transformers 5 writes, or from `global_head_dim` and
+ * `num_global_key_value_heads` for full-attention layers.
+ */
 function ownHeads(json: Json, kvHeads: number): (layer: number, type: keyof typeof ROPES) => Heads {
   const written = optionalObject(json, 'per_layer_config');
   if (written) return (layer) => writtenHeads(layer, written[String(layer)] ?? {});
@@ -155,7 +163,7 @@ function writtenHeads(layer: number, fields: unknown): Heads {
   };
 }
 
-/** The inputs that every layer has in E2B and E4B; larger models have none (0 channels). */
+/** Per-layer embeddings, which E2B and E4B have; larger models have none (0 channels). */
 function layerInputs(json: Json): Pick<LayerInputsConfig, 'columns' | 'activation'> | undefined {
   const columns = number(json, 'hidden_size_per_layer_input');
   if (columns === 0) return undefined;
@@ -164,7 +172,7 @@ function layerInputs(json: Json): Pick<LayerInputsConfig, 'columns' | 'activatio
   return { columns, activation: 'gelu_pytorch_tanh' };
 }
 
-/** In every layer; what a file does not say is as in 26B-A4B. */
+/** Experts in every layer; defaults are those of 26B-A4B. */
 function expertsOf(json: Json, layers: number): ExpertsConfig {
   const sizes = expertSizes({ ...json, num_experts_per_tok: json['top_k_experts'] }, { count: 128, perRow: 8, intermediate: 704 });
   return { ...sizes, shares: { normalised: true }, hasScales: true, besideMlp: true, layers: new Array<boolean>(layers).fill(true) };

@@ -16,7 +16,7 @@ const TEXT = decoderStack({
   },
 });
 
-/** Names of the parts of a feed-forward half with experts, which stand beside `mlp` in a checkpoint. */
+/** Tensor names of a feed-forward half with experts, mapped below `mlp`, beside which the checkpoint has them. */
 const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\.router\.proj\./, '.mlp.gate.'],
   [/\.router\.scale$/, '.mlp.router_scale'],
@@ -27,7 +27,7 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\.post_feedforward_layernorm_2\./, '.mlp.experts_post_norm.'],
 ];
 
-/** Gemma 4 with or without experts, eyes and ears: of models that see and hear, the text part. Shapes and names: MODEL.md. */
+/** Gemma 4, dense or with experts; of multimodal checkpoints the text part. Shapes and names: MODEL.md. */
 export const GEMMA4: DecoderDefinition = textPart({
   ...TEXT,
   load: (loader, ...rest) => TEXT.load(withUsualNames(loader, NAMES), ...rest),

@@ -5,7 +5,7 @@ import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 
-/** What GptOssConfig has where a file says nothing (transformers, configuration_gpt_oss.py). */
+/** Defaults of GptOssConfig (transformers, configuration_gpt_oss.py). */
 const DEFAULTS = {
   hidden_size: 2880,
   intermediate_size: 2880,
@@ -19,7 +19,7 @@ const DEFAULTS = {
   rms_norm_eps: 1e-5,
   attention_bias: true,
 };
-/** The same of how positions are scaled. */
+/** Defaults of its rotary embedding. */
 const YARN = { rope_type: 'yarn', factor: 32, beta_fast: 32, beta_slow: 1, truncate: false, original_max_position_embeddings: 4096 };
 
 /** Reads config.json of gpt-oss. Throws EngineError naming the field that is missing or beyond what the forward pass does. */
@@ -32,7 +32,7 @@ export function parseGptOssConfig(json: Json): DecoderStackConfig {
   return { ...parseLlamaConfig(settings), hasSinks: true, experts: expertsOf(settings, layers) };
 }
 
-/** In every layer. A softmax over the chosen ones is one over all whose shares are made to sum to 1. */
+/** Experts in every layer. A softmax over the chosen experts equals a softmax over all, normalised over the chosen ones. */
 function expertsOf(json: Json, layers: number): ExpertsConfig {
   return {
     ...expertSizes(json, { count: 128, perRow: 4, intermediate: 2880 }, 'intermediate_size'),

@@ -7,10 +7,10 @@ import { withRowsFirst } from './rows-first.ts';
 
 const STACK = decoderStack({ parseConfig: parseGptOssConfig, mlp: expertMlp('silu') });
 
-/** The router's name. */
+/** The router's tensor name, mapped to that of other families. */
 const NAMES = [[/\.mlp\.router\./, '.mlp.gate.']] as const;
 
-/** gpt-oss: experts in every layer, attention with sinks and, by turns, a window. Shapes and names: MODEL.md. */
+/** gpt-oss: experts in every layer; attention with sinks, alternately with a sliding window and full. Shapes and names: MODEL.md. */
 export const GPT_OSS: DecoderDefinition = {
   ...STACK,
   load: (loader, ...rest) => STACK.load(withUsualNames(loader.over(withRowsFirst(loader.checkpoint)), NAMES), ...rest),

@@ -1,14 +1,14 @@
-/** gpt-oss's experts in floats, which files have as [experts, inFeatures, outFeatures], the other way round than every other matrix. */
+/** Transposes gpt-oss's float experts, which files store as [experts, inFeatures, outFeatures], unlike every other matrix. */
 import { product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import type { Checkpoint, TensorInfo } from '../../weights/checkpoint.ts';
 
-/** Their names; those in MXFP4 have rows first. */
+/** Tensor names of the experts' matrices; those in MXFP4 have output features first already. */
 const EXPERTS = /\.experts\.(gate_up|down)_proj$/;
-/** Values of a file that are turned at a time. */
+/** Values of a file that are transposed at a time. */
 const STRIP = 2 ** 20;
 
-/** The checkpoint with such matrices as [experts, outFeatures, inFeatures], turned as they are read. */
+/** The same checkpoint with the experts' matrices as [experts, outFeatures, inFeatures], transposed as they are read. */
 export function withRowsFirst(from: Checkpoint): Checkpoint {
   const isTurned = (name: string): boolean => EXPERTS.test(name) && from.tensor(name)?.blocks === undefined;
   const tensor = (name: string): TensorInfo | undefined => {
@@ -28,7 +28,9 @@ export function withRowsFirst(from: Checkpoint): Checkpoint {
   };
 }
 
-/** Elements of [experts, rows, columns], of a file's [experts, columns, rows]; a strip of the file is on the host at a time. */
+/**
+ * Reads elements of [experts, rows, columns] from a file's [experts, columns, rows], holding one strip of the file on the host at a time.
+ */
 async function readTurned(
   from: Checkpoint,
   name: string,

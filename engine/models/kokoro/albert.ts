@@ -1,4 +1,4 @@
-/** ALBERT (Lan et al. 2020) over phonemes: one layer's weights, applied `layers` times; post-norm, gelu_new. */
+/** ALBERT (Lan et al. 2020) over phonemes: the weights of one layer, applied `layers` times; post-norm, gelu_new. */
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -73,12 +73,12 @@ export async function loadAlbert(weights: WeightLoader, config: AlbertConfig, sy
   };
 }
 
-/** Tensors of [tokens, ...] f32. */
+/** Activations, [tokens, ...] f32. */
 export interface AlbertWorkspace {
   readonly words: Tensor;
   readonly places: Tensor;
   readonly embedded: Tensor;
-  /** The result. */
+  /** The result, [tokens, hidden]. */
   readonly hidden: Tensor;
   readonly attended: Tensor;
   readonly sum: Tensor;
@@ -87,7 +87,7 @@ export interface AlbertWorkspace {
   readonly up: Tensor;
 }
 
-/** Allocates for at most `tokens` tokens. */
+/** Allocates activations for at most `tokens` tokens. */
 export function createAlbertWorkspace(
   device: Device,
   { hidden, intermediate, embedding: width }: AlbertConfig,
@@ -108,16 +108,16 @@ export function createAlbertWorkspace(
 }
 
 export interface AlbertArgs {
-  /** [tokens] u32: phonemes, and the place of each in its sentence. */
+  /** [tokens] u32: phoneme ids, and the position of each in its sentence. */
   readonly ids: Tensor;
   readonly positions: Tensor;
-  /** Of all sentences together. */
+  /** Number of tokens of all sentences together. */
   readonly tokens: number;
-  /** What attends to what. */
+  /** Attention tiles: a token attends to its own sentence. */
   readonly over: Tiles;
 }
 
-/** Phonemes -> ws.hidden [tokens, hidden]. */
+/** Computes ws.hidden [tokens, hidden] from phoneme ids. */
 export function albert(rec: Recorder, w: AlbertWeights, config: AlbertConfig, ws: AlbertWorkspace, args: AlbertArgs): void {
   const { hidden, heads, layers, embedding: width } = config;
   const { ids, positions, tokens, over } = args;

@@ -1,4 +1,4 @@
-/** Several sentences in one workspace: where each lies, and what the kernels are told of it. */
+/** Batches of sentences in one workspace: where each lies, and the tables that kernels read. */
 import { assert } from '../../errors.ts';
 import type { Device } from '../../gpu/device.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -11,11 +11,11 @@ import type { KokoroConfig } from './config.ts';
 import { MAX_SENTENCES } from './weights.ts';
 import type { Styles } from './weights.ts';
 
-/** What is written before the text side of a batch. */
+/** Input tensors of the text side of a batch. */
 export interface TextInput {
   /** [maxTokens] u32. */
   readonly ids: Tensor;
-  /** [maxTokens] u32: the place of each in its sentence. */
+  /** [maxTokens] u32: position of each token in its sentence. */
   readonly positions: Tensor;
   /** [MAX_SENTENCES, 4] u32. */
   readonly tokenSpans: Tensor;
@@ -23,7 +23,7 @@ export interface TextInput {
   readonly tiles: Tensor;
 }
 
-/** What is written before the frames of a batch. */
+/** Input tensors of the frames of a batch. */
 export interface FrameInput {
   /** [maxFrames] u32: the token of each frame. */
   readonly index: Tensor;
@@ -31,11 +31,11 @@ export interface FrameInput {
   readonly frameSpans: Tensor;
 }
 
-/** A sentence of the text side. */
+/** A sentence's input to the text side. */
 export interface TextSentence {
-  /** With the zeros at both ends. */
+  /** Phoneme ids, with the zeros at both ends. */
   readonly ids: Uint32Array;
-  /** Halves of a voice. */
+  /** The two halves of a voice's style vector. */
   readonly decoder: Float32Array;
   readonly prosody: Float32Array;
 }
@@ -58,17 +58,17 @@ export interface FrameSentence {
   readonly firstSample: number;
 }
 
-/** Neighbours of a text batch that are decoded together. */
+/** Consecutive sentences of a text batch that are decoded together. */
 export interface FrameBatch {
   /** A row for each frame. */
   readonly frames: SpanRows;
   /** The first frame of each sentence. */
   readonly first: readonly number[];
-  /** Which sentence of the text batch the first is. */
+  /** Index in the text batch of this batch's first sentence. */
   readonly from: number;
 }
 
-/** Tensors for at most `tokens` tokens. */
+/** Allocates input tensors for at most `tokens` tokens. */
 export function createTextInput(device: Device, { bert }: KokoroConfig, tokens: number): TextInput {
   const tiles = ceilDiv(tokens, denseTileRows(device.caps, bert.hidden / bert.heads)) + MAX_SENTENCES;
   return {
@@ -79,7 +79,7 @@ export function createTextInput(device: Device, { bert }: KokoroConfig, tokens: 
   };
 }
 
-/** Tensors for at most `frames` token frames. */
+/** Allocates input tensors for at most `frames` token frames. */
 export function createFrameInput(device: Device, frames: number): FrameInput {
   return {
     index: device.tensor('frame index', 'u32', [frames]),
@@ -94,7 +94,7 @@ export interface TextTarget {
   readonly decoderStyles: Styles;
 }
 
-/** Lays sentences out one behind the other and writes them, with their voices. */
+/** Lays sentences out one after the other and writes their input tensors and voices. */
 export function writeText(device: Device, { bert }: KokoroConfig, target: TextTarget, sentences: readonly TextSentence[]): TextBatch {
   const { textInput: input, prosodyStyles, decoderStyles } = target;
   const first = starts(sentences.map(({ ids }) => ids.length));
@@ -113,12 +113,15 @@ export function writeText(device: Device, { bert }: KokoroConfig, target: TextTa
   return { tokens: spanRows(spans, 1), first, over: { tiles: input.tiles, count: tiles.length, rows } };
 }
 
-/** Frames that a batch of sentences of so many takes: one lies between two of them, because the spectra of a sentence are one more than its frames make. */
+/**
+ * Frames of a batch of sentences with these frame counts. One frame lies between two sentences, because a sentence has one more spectrum
+ * than its frames make.
+ */
 export function batchFrames(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count + 1, -1);
 }
 
-/** Writes where the frames of the sentences from `from` on lie, which are neighbours in a text batch. */
+/** Writes the input tensors for the frames of consecutive sentences of a text batch, beginning with number `from`. */
 export function writeFrames(
   device: Device,
   input: FrameInput,
@@ -150,7 +153,7 @@ function joined(parts: readonly Uint32Array[]): Uint32Array<ArrayBuffer> {
   return Uint32Array.from(parts.flatMap((part) => [...part]));
 }
 
-/** The first unit of each sentence, and what follows it in the table: its units and two numbers. */
+/** Writes a table of spans: the first unit of each sentence, then its number of units and two more numbers. */
 function writeSpans(
   device: Device,
   table: Tensor,

@@ -12,25 +12,25 @@ import { alignUp } from '../../util/math.ts';
 import { loadConv, loadDepthwise } from './weights.ts';
 import type { KokoroLoader } from './weights.ts';
 
-/** What both kinds of blocks keep their intermediate results in: flat tensors that are seen as [capacity, channels]. */
+/** Scratch of both kinds of blocks: flat tensors that are viewed as [capacity, channels]. */
 interface SharedScratch {
-  /** Rows every view has, so that bind groups do not depend on a sentence's length. */
+  /** Rows of every view, constant so that bind groups do not depend on a sentence's length. */
   readonly capacity: number;
-  /** What convolutions read, and nothing else. */
+  /** The input of convolutions, read by nothing else. */
   readonly normed: Tensor;
   readonly mid: Tensor;
   readonly adain: AdainScratch;
 }
 
-/** Of an AdainResBlk1d. */
+/** Scratch of an AdainResBlk1d. */
 export interface BlockScratch extends SharedScratch {
   readonly pooled: Tensor;
   readonly shortcut: Tensor;
 }
 
-/** Of an AdaINResBlock1. */
+/** Scratch of an AdaINResBlock1. */
 export interface SnakeScratch extends SharedScratch {
-  /** Takes turns with the block's `out` to hold the running sum. An odd number of layers may have x here. */
+  /** Holds the running sum alternately with the block's `out`. With an odd number of layers it may be x itself. */
   readonly sum: Tensor;
 }
 
@@ -74,7 +74,7 @@ export interface BlockArgs {
   /** [capacity, >= dimOut] f32; the result goes to its first columns. */
   readonly out: Tensor;
   readonly rows: SpanRows;
-  /** Outputs of the style's projection. */
+  /** Outputs of the style projection. */
   readonly style: SequenceStyles;
   readonly scratch: BlockScratch;
 }
@@ -153,7 +153,7 @@ export async function loadSnakeResBlock(
   return { channels, kernel, layers };
 }
 
-/** x [capacity, C] -> out [capacity, C]. */
+/** out [capacity, C] = block(x [capacity, C]). */
 export function snakeResBlock(
   rec: Recorder,
   { channels, kernel, layers }: SnakeResBlock,
@@ -165,7 +165,7 @@ export function snakeResBlock(
   const other = view(scratch.sum);
   let sum = x;
   layers.forEach(({ dilation, norm1, norm2, alpha1, alpha2, conv1, conv2 }, i) => {
-    // The last one ends in `out`.
+    // The last layer must write to `out`.
     const next = (layers.length - i) % 2 === 1 ? out : other;
     const common = { style, channels, rows, scratch: scratch.adain };
     adain(rec, { ...common, x: sum, out: normed, styleFirst: norm1, alpha: alpha1 });

@@ -23,7 +23,9 @@ export interface GeneratorConfig {
   readonly hop: number;
 }
 
-/** Sizes of a Kokoro checkpoint: Kokoro-82M's config.json, plus `decoder_dim`, `asr_res_dim` and `sample_rate` where a checkpoint differs. */
+/**
+ * Sizes of a Kokoro checkpoint: Kokoro-82M's config.json, plus `decoder_dim`, `asr_res_dim` and `sample_rate` where a checkpoint differs.
+ */
 export interface KokoroConfig {
   readonly symbols: number;
   readonly hidden: number;
@@ -36,7 +38,7 @@ export interface KokoroConfig {
   readonly asrResDim: number;
   readonly bert: AlbertConfig;
   readonly generator: GeneratorConfig;
-  /** Hz. */
+  /** Sample rate of the audio, in Hz. */
   readonly sampleRate: number;
   /** Phoneme -> token id. */
   readonly vocab: ReadonlyMap<string, number>;
@@ -56,13 +58,13 @@ function object(json: Json, key: string): Json {
 
 interface SizeRange {
   readonly fallback?: number;
-  /** What the kernels need it to be a multiple of. */
+  /** The kernels need a multiple of this. */
   readonly step?: number;
-  /** Where no weight's shape bounds it. */
+  /** Upper bound, for sizes that no weight's shape confirms. */
   readonly most?: number;
 }
 
-/** A positive integer. */
+/** Reads a positive integer within a range. */
 function size(json: Json, key: string, { fallback, step = 1, most = Infinity }: SizeRange = {}): number {
   const value = json[key] ?? fallback;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 1)

@@ -25,7 +25,7 @@ export interface DecoderWeights {
   readonly decode: readonly AdainResBlock[];
 }
 
-/** Loads `decoder.*` but for the generator. */
+/** Loads `decoder.*` except the generator. */
 export async function loadDecoder(loader: KokoroLoader, config: KokoroConfig): Promise<DecoderWeights> {
   const { hidden, decoderDim, asrResDim, generator } = config;
   const curve = { outChannels: 1, inChannels: 1, kernel: 3 };
@@ -55,7 +55,7 @@ export interface DecoderWorkspace {
   readonly out: Tensor;
 }
 
-/** Allocates for at most `frames` token frames. */
+/** Allocates activations for at most `frames` token frames. */
 export function createDecoderWorkspace(
   device: Device,
   { hidden, decoderDim, asrResDim, generator }: KokoroConfig,
@@ -82,7 +82,7 @@ export interface DecoderArgs {
   readonly scratch: BlockScratch;
 }
 
-/** Fills ws.out [2 frames, generator channels]. Blocks write straight into the next block's joined input, so nothing is concatenated. */
+/** Computes ws.out [2 frames, generator channels]. Each block writes into the next one's joined input, so nothing is concatenated. */
 export function decoder(rec: Recorder, w: DecoderWeights, config: KokoroConfig, ws: DecoderWorkspace, args: DecoderArgs): void {
   const { text, index, f0, energy, style, frames, scratch } = args;
   const { hidden, decoderDim, asrResDim } = config;

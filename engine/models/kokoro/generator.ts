@@ -24,7 +24,10 @@ const HARMONICS = 9;
 const SLOPE = 0.1;
 const LAST_SLOPE = 0.01;
 const POST_KERNEL = 7;
-/** Kernels and dilations of the residual blocks that the source goes through; larger at the last stage. Their number is odd (see generatorStage). */
+/**
+ * Kernel sizes (the last stage has a larger one) and dilations of the residual blocks that process the source. Their number of layers is
+ * odd, as generatorStage needs.
+ */
 const NOISE_KERNEL = 7;
 const LAST_NOISE_KERNEL = 11;
 const NOISE_DILATIONS = [1, 3, 5];
@@ -74,7 +77,7 @@ async function loadStage(loader: KokoroLoader, { generator }: KokoroConfig, i: n
   const channels = generator.channels / 2 ** (i + 1);
   const kernel = upsampleKernels[i]!;
   const stride = upsampleRates[i]!;
-  // The source has the last stage's rate: earlier stages take it in steps.
+  // The source is at the last stage's rate, so earlier stages convolve it with a stride.
   const noiseStride = upsampleRates.slice(i + 1).reduce((a, b) => a * b, 1);
   const noiseKernel = last ? 1 : 2 * noiseStride;
   const blocks: SnakeResBlock[] = [];
@@ -98,7 +101,7 @@ async function loadStage(loader: KokoroLoader, { generator }: KokoroConfig, i: n
   };
 }
 
-/** Rows and values of the generator's stages for a number of token frames, and the most values that one of its convolutions reads. */
+/** Sizes for a number of token frames: spectra, the most values of a stage's tensor, and the most values that a convolution reads. */
 export function generatorSize(
   { generator }: KokoroConfig,
   frames: number,
@@ -122,12 +125,12 @@ export interface GeneratorWorkspace {
   /** [spectra, 2 bins padded to 4]: the last convolution's output. */
   readonly post: Tensor;
   readonly fourier: FourierScratch;
-  /** Flat, as the next four: seen as [stage rows, stage channels]. */
+  /** Flat, as are the next four: viewed as [stage rows, stage channels]. */
   readonly x: Tensor;
   readonly up: Tensor;
-  /** Results of the residual blocks. */
+  /** Outputs of a stage's residual blocks. */
   readonly parts: Tensor;
-  /** What a convolution reads next: between the stages, what the next one upsamples; behind the last, what becomes samples. */
+  /** Input of the next convolution: what the next stage upsamples, and after the last stage what becomes samples. */
   readonly normed: Tensor;
   readonly mid: Tensor;
   readonly adain: AdainScratch;
@@ -137,7 +140,7 @@ export interface GeneratorWorkspace {
   readonly audio: Tensor;
 }
 
-/** Allocates for at most `frames` token frames of as many sequences. */
+/** Allocates activations for at most `frames` token frames of at most `sequences` sentences. */
 export function createGeneratorWorkspace(device: Device, config: KokoroConfig, frames: number, sequences: number): GeneratorWorkspace {
   const { generator, samplesPerF0Frame } = config;
   const { spectra, elements, inputs } = generatorSize(config, frames);
@@ -163,12 +166,12 @@ export function createGeneratorWorkspace(device: Device, config: KokoroConfig, f
   };
 }
 
-/** Rows of the stages' input and of every stage's output but the last, which has one more: the number of spectra. */
+/** Rows after the first `stages` stages. The last stage's output has one row more (spectraOf). */
 function stageRows(w: GeneratorWeights, frames: SpanRows, stages: number): SpanRows {
   return scaleRows(frames, 2 * w.stages.slice(0, stages).reduce((product, { up }) => product * up.stride, 1));
 }
 
-/** One more than the last stage's rows. */
+/** Rows of the last stage's output, one per spectrum: one more than stageRows says. */
 function spectraOf(w: GeneratorWeights, frames: SpanRows): SpanRows {
   const { spans, unit } = stageRows(w, frames, w.stages.length);
   return spanRows(spans, unit, 1);
@@ -179,11 +182,11 @@ export interface SourceArgs {
   readonly f0: Tensor;
   /** A row for each frame. */
   readonly frames: SpanRows;
-  /** 0 = no noise, 1 = as trained; its seed is the sequence's. */
+  /** 0 = no noise, 1 = as trained; each sentence has its own seed. */
   readonly noiseScale: number;
 }
 
-/** F0 [2 frames, CURVE_COLUMNS] -> ws.harmonics. */
+/** Computes ws.harmonics, the spectra of the source signal, from F0. */
 export function generatorSource(
   rec: Recorder,
   w: GeneratorWeights,
@@ -206,7 +209,10 @@ export interface StageArgs {
   readonly style: SequenceStyles;
 }
 
-/** Stage `i`: upsamples ws.normed (stage 0: the decoder's output), adds the source, averages the residual blocks back into ws.normed. */
+/**
+ * Stage `i`: upsamples ws.normed (stage 0: the decoder's output), adds the source, and leaves the average of the residual blocks in
+ * ws.normed.
+ */
 export function generatorStage(rec: Recorder, w: GeneratorWeights, ws: GeneratorWorkspace, i: number, args: StageArgs): void {
   const { decoded, frames, style } = args;
   const stage = w.stages[i]!;
@@ -227,15 +233,15 @@ export function generatorStage(rec: Recorder, w: GeneratorWeights, ws: Generator
   convTranspose1d(rec, { x: input, weight: stage.up, out: view(ws.up), padding: stage.upPadding, rows: rowsIn });
   const noise = { stride: stage.noiseStride, padding: stage.noisePadding, rows: spectraOf(w, frames) };
   conv1d(rec, { x: ws.harmonics, texels: normed, weight: stage.noiseConv, out: x, ...noise });
-  // Its first layer is the last to read x, and its second the first to write there.
+  // The block's first layer is the last to read x, and its second layer the first to write to its buffer.
   block(stage.noiseRes, part(0), ws.x);
   mirrorAdd(rec, { x: view(ws.up), y: part(0), out: x, rows, pad: last ? 1 : 0 });
-  // What was upsampled is in x by now.
+  // ws.up is free: the upsampled rows are in x by now.
   stage.blocks.forEach((snake, j) => block(snake, part(j), ws.up));
   averageLeaky(rec, { parts, out: view(normed), rows: end, slope: last ? LAST_SLOPE : SLOPE });
 }
 
-/** ws.normed of the last stage -> ws.audio. */
+/** Computes ws.audio [samples] from the last stage's ws.normed. */
 export function generatorHead(rec: Recorder, w: GeneratorWeights, ws: GeneratorWorkspace, frames: SpanRows): void {
   const last = w.stages.at(-1)!;
   const rows = spectraOf(w, frames);

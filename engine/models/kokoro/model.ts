@@ -1,4 +1,6 @@
-/** Kokoro (StyleTTS 2 with iSTFTNet; hexgrad/kokoro): phoneme ids and a style vector to audio, in pieces that a runner submits one by one. */
+/**
+ * Kokoro (StyleTTS 2 with iSTFTNet; hexgrad/kokoro): phoneme ids and a style vector to audio, in pieces that a runner submits one by one.
+ */
 import type { WeightStorage } from '../../config.ts';
 import { assert } from '../../errors.ts';
 import type { Device } from '../../gpu/device.ts';
@@ -46,10 +48,11 @@ export interface KokoroWeights {
 }
 
 /**
- * How a tensor is stored. What pitch is computed from has f32 where floats are asked for, whichever: phases are sums of pitch over all samples, so that a
- * rounding which nobody hears in a tone moves the waveform more the longer a sentence is. Published Kokoro's log-mel distance from the reference is 0.035 to
- * 0.075 with all weights in f16, and 0.0006 to 0.0022 with these in f32. Matrices are packed where that is asked for, but not those of an LSTM, whose input's
- * stay int8 where the file has that. What is linear in the style is computed from several tensors, so that no file's integers are left.
+ * How a tensor is stored. Weights that pitch depends on are f32 whichever float type is asked for: phases are sums of pitch over all
+ * samples, so a rounding error that is inaudible in a tone moves the waveform more, the longer a sentence is. The log-mel distance of
+ * published Kokoro from the reference is 0.035 to 0.075 with all weights in f16, and 0.0006 to 0.0022 with these in f32. Matrices are
+ * quantised where that is asked for, except those of an LSTM; its input matrices stay int8 where the file has int8. Style projections
+ * (`.fc`) are computed from several tensors, so they keep no file's integers.
  */
 export const kokoroStorage: StorageRule = (name, asked) => {
   const float = /^(bert|predictor)|\.fc\.weight$/.test(name) ? 'f32' : asked.float;
@@ -94,7 +97,7 @@ export async function loadKokoro(
   };
 }
 
-/** What is computed a token, made once for the longest sentence; a batch of shorter ones lies in the same rows. */
+/** Activations per token, allocated once for the longest sentence; a batch of shorter ones shares the same rows. */
 export interface TextWorkspace {
   readonly maxTokens: number;
   readonly textInput: TextInput;
@@ -109,7 +112,7 @@ export interface TextWorkspace {
   readonly textGates: Tensor;
 }
 
-/** What is computed a frame: nearly all of the memory, and how many frames there are is known once a sentence's durations are. */
+/** Activations per frame: nearly all of the memory. The number of frames is known only once a sentence's durations are. */
 export interface FrameWorkspace {
   /** Token frames. */
   readonly maxFrames: number;
@@ -122,10 +125,10 @@ export interface FrameWorkspace {
   readonly scratch: BlockScratch;
 }
 
-/** Every tensor a batch needs. */
+/** Every tensor that a batch needs. */
 export type KokoroWorkspace = TextWorkspace & FrameWorkspace;
 
-/** Workspaces are made for multiples of this many token frames. */
+/** Frame workspaces are allocated for multiples of this many token frames. */
 export const FRAME_STEP = 64;
 
 /** Largest number of token frames (a multiple of 64, at most `wanted`) whose tensors this adapter can bind. */
@@ -140,7 +143,7 @@ export function maxKokoroFrames(device: Device, config: KokoroConfig, wanted: nu
   return frames;
 }
 
-/** Allocates both parts; `maxFrames` as given by maxKokoroFrames. */
+/** Allocates both parts of a workspace; `maxFrames` comes from maxKokoroFrames. */
 export function createKokoroWorkspace(
   device: Device,
   config: KokoroConfig,
@@ -166,7 +169,7 @@ function createTextWorkspace(device: Device, config: KokoroConfig, sizes: StyleS
   };
 }
 
-/** Allocates for at most `maxFrames` token frames. */
+/** Allocates activations for at most `maxFrames` token frames. */
 export function createFrameWorkspace(device: Device, config: KokoroConfig, maxFrames: number): FrameWorkspace {
   const { hidden, decoderDim, asrResDim, generator } = config;
   const widest = alignUp(Math.max(decoderDim + asrResDim + 2, hidden + 2, generator.channels), 4);
@@ -190,7 +193,7 @@ export function createFrameWorkspace(device: Device, config: KokoroConfig, maxFr
   };
 }
 
-/** What writeText wrote -> ws.prosody.durations [tokens] and ws.text.encoded [tokens, hidden]. */
+/** Computes ws.prosody.durations [tokens] and ws.text.encoded [tokens, hidden] from what writeText wrote. */
 export function forwardText(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, batch: TextBatch): void {
   const { tokens, over } = batch;
   const { end, count } = rowShape(tokens);
@@ -209,7 +212,7 @@ export function forwardText(rec: Recorder, w: KokoroWeights, config: KokoroConfi
   textEncoder(rec, w.text, ws.text, { ids, gates: ws.textGates, tokens });
 }
 
-/** What writeFrames wrote -> F0 and energy, then the vocoder's input in ws.decoder.out. */
+/** Computes F0 and energy from what writeFrames wrote, then the vocoder's input, ws.decoder.out. */
 export function forwardDecoder(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, batch: FrameBatch): void {
   const { frames } = batch;
   const { end } = rowShape(frames);
@@ -223,7 +226,7 @@ export function forwardDecoder(rec: Recorder, w: KokoroWeights, config: KokoroCo
   decoder(rec, w.decoder, config, ws.decoder, { text: ws.text.encoded, index, ...curves, style, frames, scratch });
 }
 
-/** F0 -> the source's spectrum; `noiseScale` 0 = no noise, 1 = as trained. */
+/** Computes the source's spectra from F0; `noiseScale` 0 = no noise, 1 = as trained. */
 export function forwardSource(
   rec: Recorder,
   w: KokoroWeights,
@@ -235,18 +238,18 @@ export function forwardSource(
   generatorSource(rec, w.generator, config, ws.generator, { f0: ws.curves.f0, frames, noiseScale });
 }
 
-/** One upsampling stage of the vocoder. */
+/** Computes one upsampling stage of the vocoder. */
 export function forwardStage(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, stage: number, batch: FrameBatch): void {
   const args = { decoded: ws.decoder.out, frames: batch.frames, style: styleOf(ws.decoderStyles, batch) };
   generatorStage(rec, w.generator, ws.generator, stage, args);
 }
 
-/** The vocoder's end -> ws.generator.audio: a sentence begins at its first frame, 2 samplesPerF0Frame samples each. */
+/** Computes ws.generator.audio. A sentence begins at the samples of its first frame; a frame is 2 samplesPerF0Frame samples. */
 export function forwardHead(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, { frames }: FrameBatch): void {
   generatorHead(rec, w.generator, ws.generator, frames);
 }
 
-/** The rows of the sentences of a batch. */
+/** The style projection's rows for the sentences of a batch. */
 function styleOf({ output }: Styles, { from }: FrameBatch): SequenceStyles {
   return { tensor: output, row: from };
 }

@@ -1,4 +1,4 @@
-/** Durations, pitch and energy (modules.py DurationEncoder and ProsodyPredictor). */
+/** Predicts durations, pitch and energy (modules.py DurationEncoder and ProsodyPredictor). */
 import { assert } from '../../errors.ts';
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
@@ -28,7 +28,7 @@ export interface ProsodyWeights {
   readonly layers: readonly { readonly lstm: StyledLstm; readonly norm: number }[];
   readonly durationLstm: StyledLstm;
   readonly durationProjection: { readonly weight: LinearWeight; readonly bias: Tensor };
-  /** A row of ones: a token's duration is the sum of its sigmoids, which as a product reuses `linear`. */
+  /** A row of ones: a token's duration is the sum of its sigmoids, which this computes as a product by `linear`. */
   readonly sum: LinearWeight;
   readonly shared: StyledLstm;
   readonly f0: Curve;
@@ -73,7 +73,7 @@ export async function loadProsody(loader: KokoroLoader, { hidden, layers, maxDur
   };
 }
 
-/** What durations are computed in. */
+/** Activations of the duration prediction. */
 export interface ProsodyWorkspace {
   /** [tokens, hidden]: the duration encoder's output d (without the style's columns). */
   readonly encoded: Tensor;
@@ -84,7 +84,7 @@ export interface ProsodyWorkspace {
   readonly durations: Tensor;
 }
 
-/** What F0 and energy are computed in. */
+/** Activations of the F0 and energy prediction. */
 export interface CurvesWorkspace {
   /** [frames, hidden]. */
   readonly expanded: Tensor;
@@ -98,7 +98,7 @@ export interface CurvesWorkspace {
   readonly energy: Tensor;
 }
 
-/** Allocates for at most `tokens` tokens. */
+/** Allocates activations for at most `tokens` tokens. */
 export function createProsodyWorkspace(device: Device, { hidden, maxDuration }: KokoroConfig, tokens: number): ProsodyWorkspace {
   const tensor = (label: string, rows: number, columns: number): Tensor => device.tensor(`prosody ${label}`, 'f32', [rows, columns]);
   return {
@@ -109,7 +109,7 @@ export function createProsodyWorkspace(device: Device, { hidden, maxDuration }: 
   };
 }
 
-/** Allocates for at most `frames` token frames. */
+/** Allocates activations for at most `frames` token frames. */
 export function createCurvesWorkspace(device: Device, { hidden }: KokoroConfig, frames: number): CurvesWorkspace {
   const tensor = (label: string, rows: number, columns: number): Tensor => device.tensor(`curves ${label}`, 'f32', [rows, columns]);
   return {
@@ -131,7 +131,7 @@ function styledLstm(
   lstm(rec, { ...args, weight, style: { of: style, first: styleBias } });
 }
 
-/** x [tokens, hidden] (d_en) -> ws.encoded and ws.durations. `gates` is LSTM scratch [tokens, 4 hidden]. */
+/** Computes ws.encoded and ws.durations from x [tokens, hidden] (d_en). `gates` is LSTM scratch [tokens, 4 hidden]. */
 export function predictDurations(
   rec: Recorder,
   w: ProsodyWeights,
@@ -165,7 +165,7 @@ export interface CurvesArgs {
   readonly scratch: BlockScratch;
 }
 
-/** `encoded` stretched by `index` -> ws.f0 and ws.energy [2 frames]. */
+/** Computes ws.f0 and ws.energy [2 frames, CURVE_COLUMNS] from `encoded`, expanded to frames by `index`. */
 export function predictCurves(rec: Recorder, w: ProsodyWeights, ws: CurvesWorkspace, args: CurvesArgs): void {
   const { encoded, index, style, gates, frames, scratch } = args;
   expandRows(rec, { x: encoded, index, out: ws.expanded, rows: rowShape(frames).end });

@@ -47,14 +47,14 @@ export async function loadTextEncoder(
 
 export interface TextEncoderWorkspace {
   readonly x: Tensor;
-  /** What x is copied to for the convolutions. */
+  /** Copy of x that the convolutions read. */
   readonly texels: Tensor;
   readonly mid: Tensor;
   /** The result, t_en [tokens, hidden]. */
   readonly encoded: Tensor;
 }
 
-/** Allocates for at most `tokens` tokens. */
+/** Allocates activations for at most `tokens` tokens. */
 export function createTextEncoderWorkspace(device: Device, hidden: number, tokens: number): TextEncoderWorkspace {
   const tensor = (label: string): Tensor => device.tensor(`text encoder ${label}`, 'f32', [tokens, hidden]);
   return {
@@ -65,7 +65,7 @@ export function createTextEncoderWorkspace(device: Device, hidden: number, token
   };
 }
 
-/** ids [tokens] u32 -> ws.encoded; `gates` is LSTM scratch [tokens, 4 hidden]. */
+/** Computes ws.encoded [tokens, hidden] from ids [tokens] u32; `gates` is LSTM scratch [tokens, 4 hidden]. */
 export function textEncoder(
   rec: Recorder,
   w: TextEncoderWeights,

@@ -2,7 +2,7 @@ import { EngineError } from '../../errors.ts';
 import { shapeOf } from '../../weights/checkpoint.ts';
 import type { Checkpoint } from '../../weights/checkpoint.ts';
 
-/** A voice: style vectors by the number of phonemes (public voices have 510), or one for every length. */
+/** A voice: one style vector for each number of phonemes (public voices have 510), or one for every length. */
 export interface Voice {
   readonly rows: number;
   /** [rows, 2 styleDim]: the decoder's half, then the prosody's half. */
@@ -27,7 +27,7 @@ export async function loadVoices(checkpoint: Checkpoint, styleDim: number): Prom
   return voices;
 }
 
-/** Both halves of a voice for a number of phonemes. */
+/** The two halves, [styleDim] each, of a voice's style vector for a number of phonemes. */
 export function voiceStyle(
   { rows, values }: Voice,
   phonemes: number,
@@ -38,7 +38,9 @@ export function voiceStyle(
   return { decoder: values.subarray(at, at + styleDim), prosody: values.subarray(at + styleDim, at + 2 * styleDim) };
 }
 
-/** The mean of voices by their shares; throws EngineError('invalid_model') when they are not made for the same lengths. */
+/**
+ * The weighted sum of voices, [voice, share] each; throws EngineError('invalid_model') when they have different numbers of style vectors.
+ */
 export function blendVoices(parts: readonly (readonly [Voice, number])[]): Voice {
   const [first, ...others] = parts.map(([voice]) => voice);
   if (!first || others.some(({ values }) => values.length !== first.values.length)) {

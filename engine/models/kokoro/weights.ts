@@ -18,14 +18,17 @@ import type { KokoroConfig } from './config.ts';
 import type { MatrixPart, WeightLoader } from '../weight-loader.ts';
 import type { Values } from '../weight-stream.ts';
 
-/** What the parts of the model load from: the checkpoint and the two projections of the style that they add their rows to. */
+/** What a part of the model loads from: the checkpoint, and the style projection that it adds its rows to. */
 export interface KokoroLoader {
   readonly weights: WeightLoader;
   readonly dtype: FloatType;
   readonly style: StyleBuilder;
 }
 
-/** The tensor that a convolution's weights are streamed from, and its values where weight_norm (w = g v / |v|, the norm over all but the first) is folded. */
+/**
+ * The tensor that a convolution's weights are streamed from and, where weight_norm must be folded, their values: w = g v / |v|, with the
+ * norm taken over all dimensions but the first.
+ */
 async function convSource(
   weights: WeightLoader,
   name: string,
@@ -43,7 +46,7 @@ async function convSource(
   return { tensor, values };
 }
 
-/** Rows of `v`, each as long as `g` says. */
+/** Rows of `v`, each scaled to the length given by `g`. */
 function normalised(v: Float32Array, g: Float32Array): Float32Array {
   const size = v.length / g.length;
   const folded = new Float32Array(v.length);
@@ -61,14 +64,14 @@ async function biasData(weights: WeightLoader, name: string, size: number): Prom
   return weights.has(`${name}.bias`) ? weights.data(`${name}.bias`, [size]) : undefined;
 }
 
-/** A Conv1d with or without weight_norm and bias. */
+/** Loads a Conv1d, with or without weight_norm and bias. */
 export async function loadConv({ weights, dtype }: KokoroLoader, name: string, shape: ConvShape): Promise<ConvWeight> {
   const { tensor, values } = await convSource(weights, name, [shape.outChannels, shape.inChannels, shape.kernel]);
   const matrix = await weights.as(floatStorage(dtype)).conv(name, tensor, shape, { place: convPlace(weights.device.caps), values });
   return convWeight(weights.device, name, matrix, shape, await biasData(weights, name, shape.outChannels));
 }
 
-/** A ConvTranspose1d. */
+/** Loads a ConvTranspose1d, with or without weight_norm and bias. */
 export async function loadConvTranspose(
   { weights, dtype }: KokoroLoader,
   name: string,
@@ -81,7 +84,7 @@ export async function loadConvTranspose(
   return convTransposeWeight(weights.device, name, matrix, shape, await biasData(weights, name, shape.outChannels));
 }
 
-/** A ConvTranspose1d with groups = channels. */
+/** Loads a ConvTranspose1d with groups = channels. */
 export async function loadDepthwise({ weights }: KokoroLoader, name: string, channels: number, kernel: number): Promise<DepthwiseWeight> {
   const shape = [channels, 1, kernel] as const;
   const { tensor, values } = await convSource(weights, name, shape);
@@ -90,15 +93,18 @@ export async function loadDepthwise({ weights }: KokoroLoader, name: string, cha
   return packDepthwise(weights.device, name, data, channels, kernel, bias);
 }
 
-/** A bidirectional LSTM; `styleBias` is where in the style's projection its input bias lies. */
+/**
+ * A bidirectional LSTM; `styleBias` is the first value of its input biases in the style projection, undefined where it does not read the
+ * style.
+ */
 export interface StyledLstm {
   readonly lstm: LstmWeight;
   readonly styleBias: number | undefined;
 }
 
 /**
- * nn.LSTM(inFeatures [+ styleDim], hidden, bidirectional). The reference appends the style to every step of the input; W [x; s] + b is
- * W_x x + (W_s s + b), so the style's columns become rows of the style's projection and the input stays narrow.
+ * Loads nn.LSTM(inFeatures [+ styleDim], hidden, bidirectional). The reference appends the style s to every step x of the input; W [x; s] +
+ * b is W_x x + (W_s s + b), so W_s becomes rows of the style projection and the input stays narrow.
  */
 export async function loadLstm(
   loader: KokoroLoader,
@@ -134,12 +140,12 @@ export async function loadLstm(
   return { lstm, styleBias: styled ? style.add(parts('ih')[0]!.name, styleRows, bias) : undefined };
 }
 
-/** Parts of a projection start at multiples of this many values, so that a view of them can be bound. */
+/** Parts of a style projection start at multiples of this many values, so that a view of them can be bound. */
 export const STYLE_STEP = 64;
 
 /**
- * Collects everything that is a linear function of the style vector (AdaIN and AdaLN scales and shifts, LSTM biases), so that
- * one matrix product a sentence gives them all.
+ * Collects everything that is a linear function of the style vector (AdaIN and AdaLN scales and shifts, LSTM biases), so that one matrix
+ * product per sentence computes all of it.
  */
 export class StyleBuilder {
   readonly styleDim: number;
@@ -150,7 +156,7 @@ export class StyleBuilder {
     this.styleDim = styleDim;
   }
 
-  /** Adds rows [n, styleDim] with biases [n], which were made of the tensor `name`; returns the first value's place in the projection. */
+  /** Adds rows [n, styleDim] with biases [n], computed from the tensor `name`; returns the index of their first value in the projection. */
   add(name: string, rows: Float32Array, bias: Float32Array): number {
     const first = this.#size;
     this.#blocks.push({ name, first, rows, bias });
@@ -159,8 +165,9 @@ export class StyleBuilder {
   }
 
   /**
-   * Adds `fc` of an AdaIN or AdaLN layer as scale, then shift, both [C padded to `step`]. The layer computes (1 + gamma) (n w + b) + beta of
-   * the normalised n, where w and b are the norm's own affine (absent = 1, 0): scale = (1 + gamma) w, shift = (1 + gamma) b + beta.
+   * Adds `fc` of an AdaIN or AdaLN layer as scale, then shift, both [C padded to `step`]. The layer computes (1 + gamma) (n w + b) + beta
+   * of the normalised n, where w and b are the norm's own affine parameters (absent = 1, 0): scale = (1 + gamma) w, shift = (1 + gamma) b +
+   * beta.
    */
   async addNorm(weights: WeightLoader, name: string, channels: number, step = 4): Promise<number> {
     const fc = await weights.data(`${name}.fc.weight`, [2 * channels, this.styleDim]);
@@ -185,7 +192,7 @@ export class StyleBuilder {
     return this.add(`${name}.fc.weight`, rows, bias);
   }
 
-  /** Uploads the projection, as `weights` stores matrices. */
+  /** Uploads the projection, its matrix as `weights` stores matrices. */
   async build(weights: WeightLoader, label: string): Promise<StyleProjection> {
     const { device } = weights;
     const bias = new Float32Array(this.#size);
@@ -198,18 +205,18 @@ export class StyleBuilder {
   }
 }
 
-/** Sentences of a batch at most. */
+/** Most sentences in a batch. */
 export const MAX_SENTENCES = 16;
 
-/** Everything that is linear in a style vector. */
+/** The matrix and bias that compute all values that are linear in a style vector. */
 export interface StyleProjection {
   readonly weight: LinearWeight;
   readonly bias: Tensor;
-  /** Values that it makes of one. */
+  /** Number of values per style vector. */
   readonly size: number;
 }
 
-/** The style vectors of the current sentences and what is made of them. */
+/** Style vectors of the current batch, and the projection's output. */
 export interface Styles {
   /** [MAX_SENTENCES, styleDim]: written before each batch. */
   readonly input: Tensor;
@@ -217,7 +224,7 @@ export interface Styles {
   readonly output: Tensor;
 }
 
-/** Tensors of a projection. */
+/** Allocates the input and output of a projection. */
 export function createStyles(device: Device, label: string, styleDim: number, { size }: Pick<StyleProjection, 'size'>): Styles {
   return {
     input: device.tensor(`${label} style input`, 'f32', [MAX_SENTENCES, styleDim]),
@@ -225,22 +232,22 @@ export function createStyles(device: Device, label: string, styleDim: number, { 
   };
 }
 
-/** Values that both projections of a checkpoint make of a style vector, from its headers alone. */
+/** Number of values of a checkpoint's two style projections, from its headers alone. */
 export function styleValues(checkpoint: Checkpoint, { layers, hidden }: KokoroConfig): StyleSizes {
   const norms = (of: RegExp): number =>
     [...checkpoint.names()].filter((name) => name.endsWith('.fc.weight') && of.test(name)).reduce((sum, name) => sum + alignUp(shapeOf(checkpoint, name)[0]!, STYLE_STEP), 0); // prettier-ignore
-  // Those of the duration encoder, of the durations and of the curves have a bias for each of their gates.
+  // LSTMs of the duration encoder, of the durations and of the curves: each has a bias for each gate, in two directions.
   const lstms = (layers + 2) * alignUp(4 * hidden, STYLE_STEP);
   return { prosodyStyle: { size: norms(/^predictor\./) + lstms }, decoderStyle: { size: norms(/^decoder\./) } };
 }
 
-/** What a workspace must know of the weights. */
+/** Sizes of the style projections, for allocating a workspace. */
 export interface StyleSizes {
   readonly prosodyStyle: Pick<StyleProjection, 'size'>;
   readonly decoderStyle: Pick<StyleProjection, 'size'>;
 }
 
-/** Computes a projection's output of so many sentences. */
+/** Computes a projection's output for the first `sentences` style vectors. */
 export function projectStyle(rec: Recorder, { weight, bias }: StyleProjection, { input, output }: Styles, sentences: number): void {
   linear(rec, { x: input, weight, bias, out: output, rows: sentences });
 }

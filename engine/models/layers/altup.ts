@@ -1,4 +1,7 @@
-/** Alternating updates (AltUp, https://arxiv.org/abs/2301.13310): several residual streams, of which a layer goes through the first; the others are predicted before it and corrected behind. */
+/**
+ * Alternating updates (AltUp, https://arxiv.org/abs/2301.13310): several residual streams, of which a layer processes the first. All
+ * streams are predicted before the layer and corrected after it.
+ */
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -11,12 +14,12 @@ import type { WeightLoader } from '../weight-loader.ts';
 
 export interface AltUpConfig {
   readonly hidden: number;
-  /** S. */
+  /** Number of streams, S. */
   readonly streams: number;
   readonly eps: number;
 }
 
-/** Weights of a layer. */
+/** AltUp weights of a layer. */
 export interface AltUp {
   readonly routerNorm: Tensor; // [C], divided by C
   readonly router: LinearWeight; // [S, C]
@@ -25,14 +28,14 @@ export interface AltUp {
   readonly scale: Tensor; // [C]
 }
 
-/** Weights of the two ends: of each stream but the first. */
+/** Projections at the two ends of the stack, one for each stream but the first. */
 export interface AltUpEnds {
   readonly expand: readonly LinearWeight[];
   readonly merge: readonly LinearWeight[];
 }
 
 export interface AltUpWorkspace {
-  /** [S, R, C], R rows or a few more. */
+  /** [S, R, C], where R is the number of rows, rounded up. */
   readonly streams: Tensor;
   readonly predicted: Tensor;
   readonly routed: Tensor; // [T, S]
@@ -41,9 +44,9 @@ export interface AltUpWorkspace {
   readonly normed: Tensor; // [T, C]
 }
 
-/** Streams begin where views may: at multiples of 256 bytes, for any multiple of 4 channels. */
+/** Rows of a stream are padded to a multiple of this, so that streams begin at multiples of 256 bytes for any multiple of 4 channels. */
 const ROW_UNIT = 16;
-/** What a projection's mean square counts as at least, before it is given the magnitude of the embedding (transformers, Gemma3nTextModel). */
+/** Least mean square of a projection when it is rescaled to the embedding's magnitude (transformers, Gemma3nTextModel). */
 const FLOOR = 1e-5;
 
 export async function loadAltUp(loader: WeightLoader, at: string, { hidden, streams }: AltUpConfig): Promise<AltUp> {
@@ -87,13 +90,13 @@ export function altUpWorkspace(device: Device, { hidden, streams }: AltUpConfig,
   };
 }
 
-/** A stream as rows [R, C]. */
+/** A view of one stream, [R, C]. */
 export function streamOf(streams: Tensor, index: number): Tensor {
   const [, room = 0, columns = 0] = streams.shape;
   return streams.rows(index, index + 1).reshape([room, columns]);
 }
 
-/** The streams behind the first of ws.streams, which is `x` [T, C]: what the projections make of it, with its magnitude. `branch` [T, C]: for what comes between. */
+/** Fills the streams after the first, which is x [T, C], with projections of x rescaled to its magnitude. `branch` [T, C] is scratch. */
 export function expandStreams(rec: Recorder, { expand }: AltUpEnds, ws: AltUpWorkspace, x: Tensor, branch: Tensor, rows: number): void {
   expand.forEach((weight, i) => {
     linear(rec, { x, weight, out: branch, rows });
@@ -101,7 +104,10 @@ export function expandStreams(rec: Recorder, { expand }: AltUpEnds, ws: AltUpWor
   });
 }
 
-/** The sum of the first of `streams`, each [B, C], and what the projections make of the others, in one of the two `sums`, which is returned. */
+/**
+ * Returns, in one of the two `sums`, the first of `streams` [B, C] plus the projections of the others, rescaled to the first one's
+ * magnitude. `branch` [B, C] is scratch.
+ */
 export function mergeStreams(
   rec: Recorder,
   { merge }: AltUpEnds,
@@ -119,14 +125,17 @@ export function mergeStreams(
   }, first);
 }
 
-/** ws.predicted = the streams before a layer. */
+/** ws.predicted = all streams as predicted before a layer. */
 export function recordPrediction(rec: Recorder, weights: AltUp, ws: AltUpWorkspace, eps: number, rows: number): void {
   route(rec, weights, ws, streamOf(ws.streams, 0), eps, rows);
   linear(rec, { x: ws.routed, weight: weights.prediction, out: ws.coefs, rows });
   predictStreams(rec, { x: ws.streams, coefs: ws.coefs, predicted: ws.predicted, rows });
 }
 
-/** ws.corrections of what a layer made of the first stream; out [T, C] = the first stream corrected by them, scaled. */
+/**
+ * ws.corrections = coefficients computed from `passed`, the layer's output for the first stream; out [T, C] = the first stream, corrected
+ * and scaled.
+ */
 export function recordCorrection(
   rec: Recorder,
   weights: AltUp,
@@ -141,7 +150,7 @@ export function recordCorrection(
   correctFirst(rec, { predicted: ws.predicted, passed, coefs: ws.corrections, scale: weights.scale, out, rows });
 }
 
-/** ws.streams = all of them corrected, with `added` in all but the first. */
+/** ws.streams = all streams corrected, with `added` [T, C] added to all but the first. */
 export function recordCorrected(rec: Recorder, ws: AltUpWorkspace, passed: Tensor, added: Tensor, rows: number): void {
   correctStreams(rec, { predicted: ws.predicted, passed, coefs: ws.corrections, added, out: ws.streams, rows });
 }

@@ -1,4 +1,7 @@
-/** Attention over pages of keys and values: rotary positions, grouped queries, with biases and norms of queries and keys where a family has them. */
+/**
+ * Attention over the paged KV cache: rotary embeddings and grouped queries, with biases and norms of queries and keys where a family has
+ * them.
+ */
 import { EngineError } from '../../errors.ts';
 import type { Remedy } from '../../errors.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
@@ -32,53 +35,56 @@ export interface AttentionConfig {
   readonly headDim: number;
   readonly eps: number;
   readonly rope: Pick<RopeConfig, 'rotary'>;
-  /** q, k and v are one tensor, `qkv_proj`, one below the other. */
+  /** The checkpoint stacks q, k and v in one tensor, `qkv_proj`. */
   readonly qkvFused?: boolean | undefined;
-  /** Behind a head's rows of queries q_proj has as many of a gate, and what comes out is multiplied by its sigmoid. */
+  /**
+   * Gated attention: q_proj has a head's query rows followed by as many gate rows, and the attention output is multiplied by the gate's
+   * sigmoid.
+   */
   readonly isGated?: boolean | undefined;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
-  /** Norms of queries and keys: one a head, or one over all heads. */
+  /** Norms of queries and keys: true = per head, 'full' = over all heads. */
   readonly qkNorm: boolean | 'full';
-  /** Values are normed too, without weights. */
+  /** Values are normed per head too, without weights. */
   readonly valueNorm?: boolean | undefined;
-  /** Values are keys as they come out of k_proj. */
+  /** Values are the output of k_proj, before norm and rotary embedding. */
   readonly valuesAreKeys?: boolean | undefined;
-  /** The layer whose pages are read, where it has no keys and values of its own. */
+  /** Index of the layer whose KV pages are read; absent = the layer has its own. */
   readonly keysOf?: number | undefined;
-  /** What is added to the weights of norms; default 0. */
+  /** Offset added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
-  /** Each head has a score of its own that takes part in the softmax and has no value: `sinks`. */
+  /** Attention sinks: each head has a learned score, `sinks`, that takes part in the softmax without a value. */
   readonly hasSinks?: boolean | undefined;
-  /** How scores are made of queries and keys, where it is not the usual way. */
+  /** How scores differ from q.k / sqrt(D); absent = they do not. */
   readonly scores?: Pick<AttentionScores, 'scale' | 'softCap' | 'growth'> | undefined;
 }
 
-/** What a rank holds of it. */
+/** A rank's share of an attention layer: its ranges of query and key/value heads. */
 export interface AttentionShare {
   readonly q: Range;
   readonly kv: Range;
-  /** Its own numbers of heads. */
+  /** Query heads of the rank. */
   readonly heads: number;
   readonly kvHeads: number;
-  /** Heads of keys that it makes: none where it reads those of another layer. */
+  /** Key/value heads that the layer computes: 0 where it reads another layer's pages. */
   readonly newHeads: number;
   readonly headDim: number;
-  /** Columns of the widest activation, the merged projection. */
+  /** Columns of its widest activation, the merged q, k, v projection. */
   readonly widest: number;
 }
 
-/** Weights of a layer. q, k and v are merged at load: they read the same input. */
+/** Weights of a layer on one rank. q, k and v are merged at load, because they read the same input. */
 export interface Attention {
   readonly qkv: LinearWeight;
   readonly qkvBias: Tensor | undefined;
-  /** [2, D]: of queries, of keys; without keys [D]; `qkNormFull`: [(H + K) D]. */
+  /** Norm weights: [2, D] for queries and keys, [D] without keys; with `qkNormFull` [(H + K) D]. */
   readonly qkNorm: Tensor | undefined;
   readonly valueNorm: boolean;
   readonly qkNormFull: boolean;
-  /** [H D, C]. */
+  /** [H D, C]: the gate of gated attention. */
   readonly gate: LinearWeight | undefined;
-  /** [H] of this rank. */
+  /** [H]: attention sinks of the rank's heads. */
   readonly sinks: Tensor | undefined;
   readonly output: LinearWeight;
   readonly outputBias: Tensor | undefined;
@@ -92,9 +98,9 @@ export interface AttentionWorkspace {
   readonly gathered: Tensor; // [B, H D] of the rows that give logits
 }
 
-/** A rank's heads. */
+/** The share of an attention layer that a shard holds; throws EngineError('unsupported') where it cannot be split. */
 export function attentionShare({ heads: all, kvHeads: allKV, headDim, qkNorm, keysOf }: AttentionConfig, shard: Shard): AttentionShare {
-  // A rank would need the sum over the heads of the others before it can go on.
+  // A rank would need a sum over the other ranks' heads before it can continue.
   if (qkNorm === 'full' && shard.ranks > 1) {
     const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: shard.ranks }] };
     throw new EngineError('unsupported', `norms over all heads of queries or keys cannot be split over ${shard.ranks} adapters`, { remedies: [layers] }); // prettier-ignore
@@ -106,7 +112,7 @@ export function attentionShare({ heads: all, kvHeads: allKV, headDim, qkNorm, ke
   return { q, kv, heads, kvHeads, newHeads, headDim, widest: (heads + 2 * newHeads) * headDim };
 }
 
-/** Takes the weights below `at`, such as `model.layers.0.self_attn`. */
+/** Loads the rank's weights below `at`, such as `model.layers.0.self_attn`. */
 export async function loadAttention(
   loader: WeightLoader,
   at: string,
@@ -143,9 +149,9 @@ export async function loadAttention(
       rows,
     })),
   );
-  // Old exports carry a buffer of frequencies; they follow from the config.
+  // Old exports have a buffer of rotary frequencies, which follow from the config.
   loader.skip(`${at}.rotary_emb.inv_freq`);
-  // Published files have them all the same.
+  // Published checkpoints have unused k and v weights for such layers.
   if (!hasKeys) for (const part of ['k_', 'v_']) loader.skipAll(`${at}.${part}`);
   // The bias is added once, by the first rank.
   const outputBias = config.outputBias && shard.rank === 0;
@@ -164,8 +170,9 @@ export async function loadAttention(
 }
 
 /**
- * The channels of a head of queries or keys in the order they have here. Where only the first are rotated, checkpoints pair d with d + rotary/2, and kernels
- * d with d + D/2: the rotated halves become the first channels of the halves of the head, and the others follow them. Scores do not see the order.
+ * Order of the channels of a query or key head. With partial rotary embeddings checkpoints pair channel d with d + rotary/2, and kernels
+ * pair d with d + D/2: so the rotated halves become the first channels of each half of the head, and the others follow. Scores do not
+ * depend on the order.
  */
 function pairedChannels({ headDim, rope: { rotary = headDim } }: Pick<AttentionConfig, 'headDim' | 'rope'>): readonly Range[] {
   if (rotary === headDim) return [{ from: 0, to: headDim }];
@@ -173,7 +180,10 @@ function pairedChannels({ headDim, rope: { rotary = headDim } }: Pick<AttentionC
   return [0, 2, 1, 3].map((i) => ({ from: ends[i]!, to: ends[i + 1]! }));
 }
 
-/** The rows of `heads` of a matrix whose heads of `stride` rows begin behind `before` others, each with its channels in this order. Neighbours are one range. */
+/**
+ * Rows of `heads` in a matrix whose heads, of `stride` rows each, begin after `before` other heads; each head's channels come in the given
+ * order. Adjacent ranges are merged.
+ */
 function rowsOf(channels: readonly Range[], stride: number, heads: Range, before: number): readonly Range[] {
   const rows: Range[] = [];
   for (let head = heads.from; head < heads.to; head++) {
@@ -187,7 +197,7 @@ function rowsOf(channels: readonly Range[], stride: number, heads: Range, before
   return rows;
 }
 
-/** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
+/** Allocates activations for `rows` rows of a batch, at most `logitRows` of them with logits. */
 export function attentionWorkspace(
   device: TensorMaker,
   { isGated = false }: AttentionConfig,
@@ -207,21 +217,21 @@ export function attentionWorkspace(
 export interface AttentionStep {
   /** [T, C]. */
   readonly input: NormedRows;
-  /** Number of its pages. */
+  /** Index of the layer's pages in KVCache.layers. */
   readonly layer: number;
   readonly cosSin: Tensor;
   readonly scores: AttentionScores;
-  /** Only these rows are attended for; absent = all. Every row leaves its keys and values. */
+  /** [kept] u32: rows that get an output; undefined = all. Every row stores its keys and values. */
   readonly indices: Tensor | undefined;
-  /** Rows that are attended for. */
+  /** Number of rows that get an output. */
   readonly kept: number;
-  /** The first of those whose product takes subgroup matrices; absent = none does. */
+  /** First of those rows whose output projection takes subgroup matrices; absent = none does. */
   readonly promptFrom?: number | undefined;
   readonly residual: Tensor | undefined;
   readonly out: Tensor;
 }
 
-/** qkv = the merged projection of the input, with biases and norms of queries and keys. */
+/** qkv = the merged projection of the input, with biases and with norms of queries, keys and values. */
 export function projectQKV(
   rec: Recorder,
   weights: Attention,
@@ -233,7 +243,7 @@ export function projectQKV(
   if (weight) qkNorm(rec, { qkv, weight, full, values, heads, kvHeads: newHeads, eps: input.eps, rows });
 }
 
-/** out = residual + attention of x, of the kept rows; the pages get the keys and values of all. */
+/** out = residual + attention(input) for the kept rows; keys and values of all rows are stored in the pages. */
 export function attend(
   rec: Recorder,
   weights: Attention,
@@ -244,7 +254,7 @@ export function attend(
   kv: KVCache,
 ): void {
   const { rows } = batch;
-  // A gate reads the same rows.
+  // The gate's product needs the normed rows too.
   const input = weights.gate ? { ...step, x: normedRows(rec, step, rows), norm: undefined } : step;
   leaveKeys(rec, weights, ws, { heads, newHeads }, { input, layer, cosSin }, batch, kv);
   if (kept > 0) attendPages(rec, { heads, layer, scores, sinks: weights.sinks }, ws, batch, kv);
@@ -257,7 +267,7 @@ export function attend(
   linear(rec, { x: attended, weight: weights.output, bias: weights.outputBias, residual, out, rows: kept, promptFrom });
 }
 
-/** The pages get the keys and values of x, and ws.q its queries. */
+/** Stores the keys and values of the input in the pages, and leaves its rotated queries in ws.q. */
 export function leaveKeys(
   rec: Recorder,
   weights: Attention,

@@ -1,4 +1,4 @@
-/** Activations of layers that are not all alike: they are used by turns, so one buffer serves tensors of several widths. */
+/** Activations of layers of several sizes: since one layer runs at a time, one buffer serves tensors of several widths. */
 import type { DType, Tensor } from '../../gpu/tensor.ts';
 import { byteSize } from '../../gpu/tensor.ts';
 
@@ -7,7 +7,7 @@ export interface TensorMaker {
   tensor(label: string, dtype: DType, shape: readonly number[]): Tensor;
 }
 
-/** A maker whose tensors of one name lie in one buffer, as long as they fit into the first of them: whoever needs the most should come first. */
+/** A TensorMaker whose tensors of one label share the buffer of the first of them, if they fit into it: the largest must be made first. */
 export function byTurns(device: TensorMaker): TensorMaker {
   const first = new Map<string, Tensor>();
   return {

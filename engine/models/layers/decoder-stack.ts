@@ -1,7 +1,8 @@
 /**
- * The decoder of most families: embedding, layers of attention and MLP, each behind a norm and added to the residual stream, a last norm and the
- * head. Families differ in the MLP, in norms behind the halves too or only there, in layers that see a window only, have sizes of their own or read the keys of
- * others, in layers that have something recurrent in the place of attention. Split over ranks by heads and columns, its stages are cut where their parts are added.
+ * The decoder of most families: token embedding, layers of attention and MLP, a final norm and the vocabulary head. By default each half of
+ * a layer reads the residual stream through a norm and is added to it. Families may place norms elsewhere, choose another MLP, and have
+ * layers that differ: in their sizes, with a sliding window, reading another layer's KV pages, or recurrent instead of attention. Split
+ * over tensor-parallel ranks by heads and columns, the forward pass is cut into stages where partial sums are added.
  */
 import { EngineError } from '../../errors.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -25,7 +26,7 @@ import type { Layer, Weights } from './stack-parts.ts';
 import { createWorkspace, stages } from './stack-stages.ts';
 import { loadVocabulary } from './vocabulary.ts';
 
-/** The definition of a family. */
+/** The decoder definition of a family. */
 export function decoderStack<W, S>(family: DecoderFamily<W, S>): StackDefinition {
   return {
     storage: layerInputsStorage,
@@ -58,14 +59,14 @@ function configOf<W, S>(
   throw new EngineError('unsupported', `config.json: ${field} is ${describe(activation)}, expected "${mlp.hiddenAct}"`);
 }
 
-/** With the rotary embeddings of texts of at most `context` positions. */
+/** The same config, with rotary embeddings resolved for sequences of at most `context` positions. */
 export function atContext<Config extends DecoderStackConfig>(config: Config, context: number): Config {
   const { rope, kinds } = config;
   const ropes = new Map([rope, ...(kinds ?? []).map((kind) => kind.rope)].map((one) => [one, ropeAt(one, context)]));
   return { ...config, rope: ropes.get(rope)!, kinds: kinds?.map((kind) => ({ ...kind, rope: ropes.get(kind.rope)! })) };
 }
 
-/** What follows of a shard's layers: the heads of those with pages, what the others keep of a sequence, channels of rotary tables, and of the widest activation. */
+/** The parts of a DecoderShape that follow from a shard's layers. */
 function derivedOf<W, S>(
   { mlp }: DecoderFamily<W, S>,
   { config, shard, layers }: Part,

@@ -1,4 +1,4 @@
-/** Gated delta-net (https://arxiv.org/abs/2412.06464) as Qwen3.5 has it: a short convolution, the gated delta rule, a gated norm. */
+/** Gated delta-net (https://arxiv.org/abs/2412.06464) as in Qwen3.5: a short convolution, the gated delta rule and a gated norm. */
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -14,37 +14,37 @@ import type { Recurrent, RecurrentStep } from './recurrent.ts';
 export interface DeltaNetConfig {
   readonly hidden: number;
   readonly keyHeads: number;
-  /** Of values. */
+  /** Value heads, Hv. */
   readonly heads: number;
   readonly keyDim: number;
   readonly valueDim: number;
-  /** Taps of the convolution. */
+  /** Taps of the short convolution. */
   readonly taps: number;
-  /** Value head h has key head h mod Hk instead of being a neighbour of those that share it. */
+  /** Value head h uses key head h mod Hk; by default consecutive value heads share a key head. */
   readonly isTiled?: boolean;
 }
 
 export interface DeltaNet {
-  /** Rows of qkv, z, beta and alpha: they read the same input. */
+  /** Rows of qkv, z, beta and alpha, merged because they read the same input. */
   readonly projection: LinearWeight;
   /** [taps, channels]. */
   readonly conv: Tensor;
-  /** [2, Hv]: -exp(A_log), dt_bias. */
+  /** [2, Hv]: -exp(A_log), then dt_bias. */
   readonly decay: Tensor;
-  /** [Dv]. */
+  /** [Dv]: weights of the gated norm. */
   readonly norm: Tensor;
   readonly output: LinearWeight;
 }
 
 export interface DeltaNetWorkspace {
   readonly projected: Tensor; // [T, widest]
-  readonly mixed: Tensor; // [T, channels] behind the convolution
+  readonly mixed: Tensor; // [T, channels] after the convolution
   readonly remembered: Tensor; // [T, Hv Dv]
   readonly normed: Tensor; // [T, Hv Dv]
   readonly gathered: Tensor; // [B, Hv Dv] of the rows that give logits
 }
 
-/** Delta-net layers of these sizes. */
+/** Gated delta-net layers of these sizes. */
 export function deltaNet(config: DeltaNetConfig): Recurrent<DeltaNet, DeltaNetWorkspace> {
   const { keyHeads, heads, keyDim, valueDim, taps } = config;
   const values = heads * valueDim;

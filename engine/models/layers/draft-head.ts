@@ -1,7 +1,8 @@
 /**
- * A head that guesses tokens (Qwen3.5's `mtp`): one more layer of attention behind the last norm. Its row of position t is made of the hidden state there and of
- * the token of position t + 1, and its logits are of the token of position t + 2. Keys and values of it lie in pages of their own, with the page numbers and at
- * the positions of the other layers', so that a cached prefix has them too. Embedding and vocabulary head are the model's.
+ * A draft head for speculative decoding (Qwen3.5's `mtp`): one more attention layer after the final norm. Its row at position t takes the
+ * hidden state there and the token of position t + 1, and its logits predict the token of position t + 2. Its keys and values lie in pages
+ * of their own, under the page numbers and positions of the other layers, so that a cached prefix includes them. Embedding and vocabulary
+ * head are the model's.
  */
 import { embedding } from '../../ops/embedding.ts';
 import type { KVCache } from '../../ops/kv.ts';
@@ -18,7 +19,7 @@ import { attend, leaveKeys } from './attention.ts';
 import type { DecoderFamily, DecoderStackConfig } from './stack-config.ts';
 import type { DraftHead, Layer, Weights, Workspace } from './stack-parts.ts';
 
-/** Takes `mtp.*`; `loadLayer` takes the layer below a name. */
+/** Loads the weights `mtp.*`; `loadLayer` loads the layer below a name. */
 export async function loadDraftHead<W>(
   loader: WeightLoader,
   { hidden, normOffset }: DecoderStackConfig,
@@ -37,7 +38,7 @@ export async function loadDraftHead<W>(
   };
 }
 
-/** What the passes of a head share: the stack's weights and activations, of which nothing is needed between its own passes. */
+/** What the draft head's passes share with the stack: weights, and activations, which the stack needs only during its own passes. */
 interface Stack<W, S> {
   readonly family: DecoderFamily<W, S>;
   readonly config: DecoderStackConfig;
@@ -45,7 +46,10 @@ interface Stack<W, S> {
   readonly ws: Workspace<S>;
 }
 
-/** Appends what follows a forward pass: keys and values of the positions before its rows', and hidden states that are kept. */
+/**
+ * Appends the draft head's work behind a forward pass: keys and values for the positions before each row, and the copies of hidden states
+ * that are kept.
+ */
 export function recordFollow<W, S>(rec: Recorder, stack: Stack<W, S>, input: ForwardInput, follow: FollowInput, kv: KVCache): void {
   const { config, weights, ws } = stack;
   const { rows, tokens } = input;
@@ -71,7 +75,7 @@ export function recordFollow<W, S>(rec: Recorder, stack: Stack<W, S>, input: For
   if (follow.copies > 0) copyRows(rec, { x: finals, pairs: follow.pairs, count: follow.copies });
 }
 
-/** Appends a guess for each row of the batch; returns the logits. */
+/** Appends a pass that guesses one token for each row of the batch; returns the logits. */
 export function recordGuess<W, S>(rec: Recorder, stack: Stack<W, S>, { batch, hidden }: GuessInput, kv: KVCache): Tensor {
   const { family, config, weights, ws } = stack;
   const { rows, tokens } = batch;
@@ -87,13 +91,13 @@ export function recordGuess<W, S>(rec: Recorder, stack: Stack<W, S>, { batch, hi
   attend(rec, layer.attention!, ws.attention.get(share.attention)!, share.attention, step, batch, kv);
   const half = { x: ws.middle, norm: layer.mlpNorm, eps, normed: ws.normed };
   family.mlp.record(rec, layer.mlp, ws.mlp.get(share.mlp)!, { input: half, residual: ws.middle, out: ws.hidden, rows });
-  // A guess that follows begins with what this norm leaves.
+  // The next guess begins with the output of this norm.
   rmsNorm(rec, { x: ws.hidden, weight: norm, out: ws.last, eps, rows });
   linear(rec, { x: ws.last, weight: weights.head!.weight, out: ws.logits!, rows });
   return ws.logits!;
 }
 
-/** ws.middle = the embeddings' part of the layer's input. */
+/** ws.middle = the token embeddings' part of `fc`. */
 function recordEmbedding<W, S>(rec: Recorder, { config, weights, ws }: Stack<W, S>, ids: Tensor, rows: number): void {
   const { embeddingNorm, ofEmbedding } = weights.draftHead!;
   embedding(rec, { ids, table: weights.embedding!, out: ws.hidden, rows, scale: config.embeddingScale });
@@ -101,7 +105,7 @@ function recordEmbedding<W, S>(rec: Recorder, { config, weights, ws }: Stack<W, 
   linear(rec, { x: ws.normed, weight: ofEmbedding, out: ws.middle, rows });
 }
 
-/** out = ws.middle + the hidden states' part. */
+/** out = ws.middle + the hidden states' part of `fc`. */
 function recordInput<W, S>(rec: Recorder, { config, weights, ws }: Stack<W, S>, hidden: Tensor, out: Tensor, rows: number): void {
   const { hiddenNorm, ofHidden } = weights.draftHead!;
   rmsNorm(rec, { x: hidden, weight: hiddenNorm, out: ws.normed, eps: config.eps, rows });

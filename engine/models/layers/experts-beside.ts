@@ -1,4 +1,4 @@
-/** The feed-forward half of a layer as an MLP and a mixture of experts, each with norms of its own, whose sum is normed once more (Gemma 4's 26B-A4B). */
+/** The feed-forward half of a layer as the sum of a dense MLP and a mixture of experts, each with norms of its own (Gemma 4's 26B-A4B). */
 import type { Tensor } from '../../gpu/tensor.ts';
 import { rmsNorm } from '../../ops/norm.ts';
 import type { WeightLoader } from '../weight-loader.ts';
@@ -10,11 +10,11 @@ import type { GatedMlp, GatedMlpWorkspace, HiddenAct, MlpKind } from './mlp.ts';
 
 interface Beside {
   readonly dense: GatedMlp;
-  /** Behind the MLP. */
+  /** Norm of the MLP's output. */
   readonly denseNorm: Tensor; // [C]
-  /** Of what the router reads: its scale of every channel, divided by the root of C. */
+  /** Norm of the router's input, whose weights are the router's scale of each channel, divided by sqrt(C). */
   readonly routerNorm: Tensor; // [C]
-  /** Before and behind the experts. */
+  /** Norms of the experts' input and output. */
   readonly inputNorm: Tensor; // [C]
   readonly outputNorm: Tensor; // [C]
   readonly experts: Experts;
@@ -34,8 +34,8 @@ interface BesideWorkspace {
 }
 
 /**
- * norm(mlp(x)) + norm(sum over a row's experts e of scale_e share(e) e(norm(y))), y being x before its norm, of which a norm without weights is what the
- * router reads; without `config.experts` mlp(x) alone.
+ * An MLP beside experts: norm(mlp(x)) + norm(sum over a row's experts e of scale_e share(e) e(norm(y))). y is the residual stream, whose
+ * norm x is; the router reads y through a norm of its own. Without `config.experts` mlp(x) alone.
  */
 export function mlpBesideExperts(hiddenAct: HiddenAct): MlpKind<GatedMlp | Beside, BesideWorkspace> {
   const dense = gatedMlp(hiddenAct);

@@ -1,4 +1,4 @@
-/** The feed-forward half of a layer as a mixture of experts: gated MLPs, a few of which a router chooses for every row. */
+/** The feed-forward half of a layer as a mixture of experts: gated MLPs, a few of which a router chooses for each row. */
 import { floatStorage } from '../../config.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -15,23 +15,23 @@ import type { TensorMaker } from './by-turns.ts';
 import { gatedMlp, HIDDEN_ACTS } from './mlp.ts';
 import type { ExpertsConfig, GatedMlp, GatedMlpWorkspace, HiddenAct, MlpConfig, MlpKind, MlpShare, MlpStep } from './mlp.ts';
 
-/** A layer's experts, those of a rank stacked by rows, and the router of all. */
+/** Weights of a layer's experts: a rank's experts, stacked by rows, and the router of all experts. */
 export interface Experts {
   readonly config: ExpertsConfig;
-  /** [E, C], and a row more for the share of the expert of all rows. */
+  /** [E, C], with one more row for the weight of the shared expert if there is one. */
   readonly router: LinearWeight;
   /** [E]. */
   readonly routerBias: Tensor | undefined;
-  /** [E]: what is added where experts are chosen. */
+  /** [E]: bias added to the scores for choosing experts only, not to their shares. */
   readonly choiceBias: Tensor | undefined;
-  /** Gates of all experts, then ups; or each expert's gates and ups, one expert after the other: [2 E I, C]. */
+  /** [2 E I, C]: the gates of all experts and then their ups (2 segments); or gate and up rows expert by expert (1 segment). */
   readonly gateUp: LinearWeight;
   readonly gateUpBias: Tensor | undefined; // [2 E I]
-  /** Matrices of an expert that do not lie together in it. */
+  /** Number of separate runs of rows that an expert has in `gateUp`. */
   readonly segments: 1 | 2;
   readonly down: LinearWeight; // [E C, I]
   readonly downBias: Tensor | undefined; // [E C]
-  /** [E]: what the experts' shares are multiplied with. */
+  /** [E]: learned scales of the experts' shares. */
   readonly scales: Tensor | undefined;
   readonly shared?: GatedMlp | undefined;
 }
@@ -47,11 +47,14 @@ export interface ExpertsWorkspace {
 
 interface MixedWorkspace {
   readonly experts: ExpertsWorkspace | undefined;
-  /** Of layers without experts, and of the expert of all rows. */
+  /** Activations of dense layers and of the shared expert. */
   readonly dense: GatedMlpWorkspace | undefined;
 }
 
-/** sum over a row's experts e of share(e) * down_e(f(gate_e(x)) * up_e(x)) in the layers that `config.experts` names; one gated MLP in the others. */
+/**
+ * A mixture of experts in the layers that `config.experts` names, a gated MLP in the others: the sum over a row's experts e of share(e) *
+ * down_e(f(gate_e(x)) * up_e(x)).
+ */
 export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, MixedWorkspace> {
   const dense = gatedMlp(hiddenAct);
   return {
@@ -86,12 +89,12 @@ function hasDense({ experts }: MlpConfig): boolean {
   return !experts || experts.hasShared === true || experts.layers.includes(false);
 }
 
-/** Columns of the widest activation of a row, whose experts have one each. */
+/** Columns of the widest expert activation of a row, over all its experts; 0 without experts. */
 export function widestOfExperts({ hidden, experts }: MlpConfig): number {
   return experts ? experts.perRow * Math.max(2 * experts.intermediate, hidden) : 0;
 }
 
-/** ws.routes = the experts that the router chooses for rows of x [T, C]. */
+/** ws.routes = the experts that the router chooses for each row of x [T, C]. */
 export function recordRoutes(
   rec: Recorder,
   { config, router, routerBias, choiceBias }: Experts,
@@ -103,7 +106,7 @@ export function recordRoutes(
   routeRows(rec, { logits, routes, rows, sigmoid: config.routing?.sigmoid, bias: choiceBias });
 }
 
-/** out = residual + the experts of ws.routes of x. */
+/** out = residual + the weighted sum of each row's experts in ws.routes, applied to x, and of the shared expert. */
 export function recordExperts(
   rec: Recorder,
   hiddenAct: HiddenAct,
@@ -120,7 +123,7 @@ export function recordExperts(
   combineRows(rec, { y, routes, shares: config.shares, scales, shared: ofAll, residual, out, rows });
 }
 
-/** The router is small and its near ties decide, so it stays in f32. */
+/** Loads the experts `held` and the whole router, below `at`. The router stays in f32: it is small, and rounding would decide near ties. */
 export async function loadExperts(
   loader: WeightLoader,
   at: string,
@@ -150,7 +153,10 @@ export async function loadExperts(
   };
 }
 
-/** A number for each row of the parts [name, rows of an expert], of the experts that are held: [count, rows] each, as one tensor or as GGUF's `.bias`. */
+/**
+ * A number for each row of the parts [name, rows of an expert], of the experts that are held: [count, rows] each, as one tensor or as
+ * GGUF's `.bias`.
+ */
 async function expertBiases(
   loader: WeightLoader,
   at: string,
@@ -167,7 +173,10 @@ async function expertBiases(
   return loader.device.upload(`${at} biases`, 'f32', [values.length], values);
 }
 
-/** A matrix [rows, columns] of every expert that is held, of a checkpoint that has them one by one, stacked as one matrix (GGUF), or as [count, rows, columns]. */
+/**
+ * The parts of the matrix that stacks one [rows, columns] matrix per held expert. A checkpoint has these one by one, stacked as one matrix
+ * (GGUF), or as one tensor [count, rows, columns].
+ */
 function expertMatrices(
   loader: WeightLoader,
   at: string,
@@ -181,7 +190,7 @@ function expertMatrices(
   return Array.from({ length: sizeOf(held) }, (_, i) => ({ name: `${at}.${held.from + i}.${part}_proj.weight`, outFeatures: rows }));
 }
 
-/** Activations of `rows` rows. */
+/** Allocates activations for `rows` rows of a batch. */
 export function expertsWorkspace(
   device: TensorMaker,
   { hidden }: MlpConfig,

@@ -1,4 +1,4 @@
-/** What int8 pages should know of a layer's keys: where they lie, and which of their channels are large. */
+/** Measures a layer's keys for int8 pages: their centre, and which of their channels are large. */
 import type { Device } from '../../gpu/device.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { planKeys } from '../../ops/key-plan.ts';
@@ -9,10 +9,10 @@ import { createRng } from '../../util/rng.ts';
 import { projectQKV } from './attention.ts';
 import type { Attention, AttentionConfig, AttentionShare } from './attention.ts';
 
-/** Rows of noise a layer is asked with. The spread of a channel of normal values is then known to an eighth. */
+/** Rows of noise that are projected, enough to estimate a channel's standard deviation to one eighth. */
 const ROWS = 32;
 
-/** What makes the keys of a layer with pages. */
+/** The parts of a layer that its keys depend on. */
 interface PagedLayer {
   readonly inputNorm: Tensor | undefined;
   readonly attention: Attention | undefined;
@@ -21,8 +21,9 @@ interface PagedLayer {
 }
 
 /**
- * Fills `plan` of every layer of int8 pages. A layer's keys are asked for with noise: what makes a channel large in a trained model, a bias or rows of the
- * projection or of a norm, makes it large for any input. So the plan depends on the weights alone, and pages on their tokens and positions.
+ * Fills KVLayer.plan of every layer with int8 pages, from keys that are computed for random inputs. What makes a channel large in a trained
+ * model (a bias, or rows of the projection or of a norm) does so for any input. The plan thus depends on the weights alone, and pages on
+ * their tokens and positions.
  */
 export async function planLayerKeys(
   device: Device,

@@ -1,4 +1,6 @@
-/** A learned augmented residual (LAuReL, https://arxiv.org/abs/2411.07501): beside attention, what a product of low rank makes of its input. */
+/**
+ * Learned augmented residual (LAuReL, https://arxiv.org/abs/2411.07501): a low-rank product of attention's input, added beside attention.
+ */
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { add } from '../../ops/elementwise.ts';
@@ -34,9 +36,9 @@ export function laurelWorkspace(device: TensorMaker, hidden: number, rank: numbe
 }
 
 export interface LaurelStep {
-  /** [T, C]: what attention read, normed. */
+  /** [T, C]: the normed input of attention. */
   readonly x: Tensor;
-  /** [T, C]: the residual stream behind attention. */
+  /** [T, C]: the residual stream after attention. */
   readonly attended: Tensor;
   readonly out: Tensor;
   readonly eps: number;

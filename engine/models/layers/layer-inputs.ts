@@ -1,4 +1,4 @@
-/** What every layer is told of a row's token once more, beside the residual stream (Gemma 4's per-layer embeddings): I channels a layer, of L layers. */
+/** Per-layer embeddings (Gemma 4): beside the residual stream, each of the L layers gets I channels that depend on the row's token. */
 import { gateSlice } from '../../ops/activation.ts';
 import { embedding } from '../../ops/embedding.ts';
 import { linear } from '../../ops/linear.ts';
@@ -17,25 +17,25 @@ import type { HiddenAct } from './mlp.ts';
 export interface LayerInputsConfig {
   readonly layers: number;
   readonly hidden: number;
-  /** Rows of the table; tokens behind them have the inputs of token 0. */
+  /** Rows of the table; token ids beyond it take the row of token 0. */
   readonly vocabulary: number;
   readonly eps: number;
-  /** I. */
+  /** Channels per layer, I. */
   readonly columns: number;
   readonly activation: HiddenAct;
 }
 
-/** Weights of the inputs of all layers. */
+/** Weights that compute the inputs of all layers. */
 export interface LayerInputs {
   /** [V, L I]. */
   readonly table: LinearWeight;
   /** [L I, C]. */
   readonly projection: LinearWeight;
-  /** [I], times the root of 1/2. */
+  /** [I], multiplied by sqrt(1/2). */
   readonly norm: Tensor;
 }
 
-/** Weights of what a layer does with its own. */
+/** Weights by which a layer applies its input. */
 export interface LayerInput {
   readonly gate: LinearWeight; // [I, C]
   readonly projection: LinearWeight; // [C, I]
@@ -49,14 +49,15 @@ export interface LayerInputsWorkspace {
   readonly gathered: Tensor; // [B, L I] of the rows that give logits
   readonly gate: Tensor; // [T, I]
   readonly gated: Tensor; // [T, I]
-  /** Hidden states before a layer's input is added to them. */
+  /** Hidden states before the layer's input is added. */
   readonly before: Tensor; // [T, C]
 }
 
 const TABLE = 'embed_tokens_per_layer.weight';
 
 /**
- * The table is as large as all other weights together and only looked up, a row a token: unless weights are asked for in f32, it has 8 bits.
+ * Storage of the table: as large as all other weights together, yet only one row per token is read. So it is stored as q8_0 where weights
+ * are asked for in f16.
  */
 export const layerInputsStorage: StorageRule = (name, asked) =>
   name.endsWith(TABLE) && asked.float === 'f16' && asked.quantization === 'none' ? { ...asked, quantization: 'q8_0' } : asked;
@@ -73,7 +74,7 @@ export async function loadLayerInputs(
   };
 }
 
-/** Takes the weights below `at`, such as `model.layers.0`. */
+/** Loads a layer's weights below `at`, such as `model.layers.0`. */
 export async function loadLayerInput(loader: WeightLoader, at: string, { hidden, columns }: LayerInputsConfig): Promise<LayerInput> {
   return {
     gate: await loader.linear(`${at}.per_layer_input_gate.weight`, columns, hidden),
@@ -82,7 +83,7 @@ export async function loadLayerInput(loader: WeightLoader, at: string, { hidden,
   };
 }
 
-/** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
+/** Allocates activations for `rows` rows of a batch, at most `logitRows` of them with logits. */
 export function layerInputsWorkspace(
   device: TensorMaker,
   { layers, hidden, columns }: LayerInputsConfig,
@@ -101,7 +102,10 @@ export function layerInputsWorkspace(
   };
 }
 
-/** ws.inputs = (norm(projection of the scaled embeddings x / sqrt(C)) + sqrt(I) table[tokens]) / sqrt(2), a layer's columns behind those of the layer before. */
+/**
+ * ws.inputs [T, L I] = (norm(projection(x / sqrt(C))) + sqrt(I) table[tokens]) / sqrt(2), layer by layer; x [T, C] are the scaled token
+ * embeddings.
+ */
 export function recordLayerInputs(
   rec: Recorder,
   { table, projection, norm }: LayerInputs,
@@ -112,24 +116,24 @@ export function recordLayerInputs(
 ): void {
   embedding(rec, { ids: tokens, table, out: ofTokens, rows, limit, scale: Math.sqrt(columns / 2) });
   linear(rec, { x, weight: projection, out: projected, rows });
-  // The norm takes the division by the root of C out again, but for what it adds under its own.
+  // The norm cancels the division by sqrt(C), except in its eps, which is scaled instead.
   rmsNorm(rec, { x: projected, weight: norm, residual: ofTokens, out: inputs, eps: eps * hidden, rows: rows * layers });
 }
 
 export interface LayerInputStep {
-  /** Number of the layer. */
+  /** Index of the layer. */
   readonly layer: number;
-  /** What the result is multiplied with. */
+  /** Factor of the result. */
   readonly scale: number;
-  /** Only these rows of a batch are left in ws.before; absent = all. */
+  /** [kept] u32: the rows of the batch that ws.before has; undefined = all. */
   readonly indices: Tensor | undefined;
   readonly kept: number;
-  /** [T, C]: for what is added. */
+  /** [T, C]: scratch for the projection. */
   readonly branch: Tensor;
   readonly out: Tensor;
 }
 
-/** out = scale * (ws.before + norm(projection of f(gate of ws.before) * the layer's input)). */
+/** out = scale * (ws.before + norm(projection(f(gate(ws.before)) * the layer's input))). */
 export function recordLayerInput(
   rec: Recorder,
   { gate, projection, norm }: LayerInput,

@@ -1,4 +1,4 @@
-/** The feed-forward half of a layer. */
+/** The feed-forward half of a layer: the contract of MLPs, and MLPs with and without a gate. */
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import type { Activation, Clamp } from '../../ops/activation.ts';
@@ -15,62 +15,62 @@ import type { TensorMaker } from './by-turns.ts';
 
 export interface MlpConfig {
   readonly hidden: number;
-  /** Columns of the one MLP: of layers without experts, and of the expert that all rows share. */
+  /** Columns of a dense MLP: that of layers without experts, or the shared expert. */
   readonly intermediate: number;
-  /** Of layers that have experts. */
+  /** Mixture of experts; absent = all layers are dense. */
   readonly experts?: ExpertsConfig | undefined;
 }
 
 export interface ExpertsConfig {
   readonly count: number;
-  /** That each row goes to. */
+  /** Experts that each row is routed to. */
   readonly perRow: number;
-  /** Columns of each. */
+  /** Columns of each expert. */
   readonly intermediate: number;
-  /** How shares are made of the router's logits; default: a softmax over all. */
+  /** How the router's logits become scores; default: a softmax over all experts. */
   readonly routing?: { readonly sigmoid: boolean; readonly hasBias: boolean } | undefined;
   readonly shares: ShareRule;
-  /** Every row also goes through one MLP of `MlpConfig.intermediate` columns, with the sigmoid of a logit of its own as its share. */
+  /** A shared expert of `MlpConfig.intermediate` columns serves every row, weighted by the sigmoid of a router logit of its own. */
   readonly hasShared?: boolean | undefined;
-  /** Each expert's share is multiplied with a number of its own. */
+  /** Each expert's share is multiplied by a learned scale. */
   readonly hasScales?: boolean | undefined;
-  /** The MLP of `MlpConfig.intermediate` columns stands beside the experts in every layer, with norms of its own and theirs. */
+  /** Every layer has a dense MLP of `MlpConfig.intermediate` columns beside its experts, each with norms of its own. */
   readonly besideMlp?: boolean | undefined;
-  /** Router and experts have biases. */
+  /** The router and the experts have biases. */
   readonly hasBias?: boolean | undefined;
-  /** The gates are cut, and gates and ups of one tensor stand by turns (gpt-oss). */
+  /** Gates and ups are clamped; gate and up rows that share a tensor alternate (gpt-oss). */
   readonly clamp?: Clamp | undefined;
-  /** Of every layer, whether it has them instead of one MLP. */
+  /** By layer: whether it has experts instead of a dense MLP. */
   readonly layers: readonly boolean[];
 }
 
-/** What a rank has of every layer: columns of the MLP, or whole experts. */
+/** A rank's share of every layer: columns of the dense MLP, and whole experts. */
 export interface MlpShare {
   readonly columns: Range;
-  /** Empty where no layer has any. */
+  /** Range of experts; empty where no layer has any. */
   readonly experts: Range;
 }
 
-/** What the stack records of one: out = residual + mlp(input). */
+/** Arguments of one MLP in a forward pass: out = residual + mlp(input). */
 export interface MlpStep extends PromptRows {
   readonly input: NormedRows;
   readonly residual: Tensor | undefined;
   readonly out: Tensor;
 }
 
-/** A kind of MLP: its weights' names and layouts, its activations and its dispatches, all for what a rank has of it. */
+/** A kind of MLP: its weights' names and layouts, its activations and its dispatches, all for one rank's share. */
 export interface MlpKind<Weights, Workspace> {
-  /** What config.json must call its activation; absent there is this one. */
+  /** The activation function's name in config.json, which is also the default. */
   readonly hiddenAct: string;
-  /** Columns of the widest activation, where a row has several all of them. */
+  /** Columns of the widest activation per row; with experts, of all experts of a row together. */
   widest(config: MlpConfig, share: MlpShare): number;
-  /** Takes the weights of a layer, below `at`, such as `model.layers.0.mlp`. */
+  /** Loads the weights of a layer, below `at`, such as `model.layers.0.mlp`. */
   load(loader: WeightLoader, at: string, config: MlpConfig, share: MlpShare, layer: number): Promise<Weights>;
   workspace(device: TensorMaker, config: MlpConfig, share: MlpShare, rows: number): Workspace;
   record(rec: Recorder, weights: Weights, ws: Workspace, step: MlpStep): void;
 }
 
-/** gate and up are merged at load: they read the same input. */
+/** Weights of a gated MLP. gate and up are merged at load, because they read the same input. */
 export interface GatedMlp {
   readonly gateUp: LinearWeight;
   readonly down: LinearWeight;
@@ -81,14 +81,14 @@ export interface GatedMlpWorkspace {
   readonly activated: Tensor; // [T, I]
 }
 
-/** Activations by the names that config.json has for them. */
+/** Activation functions by their names in config.json. */
 export const HIDDEN_ACTS = { silu: 'silu', gelu_pytorch_tanh: 'gelu_tanh', relu2: 'relu2' } as const satisfies Readonly<
   Record<string, Activation>
 >;
 
 export type HiddenAct = keyof typeof HIDDEN_ACTS;
 
-/** down(f(gate(x)) * up(x)). `fused`: gate and up are one tensor, `gate_up_proj`, one below the other. */
+/** A gated MLP: down(f(gate(x)) * up(x)). `fused`: the checkpoint stacks gate and up in one tensor, `gate_up_proj`. */
 export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<GatedMlp, GatedMlpWorkspace> {
   return {
     hiddenAct,
@@ -128,7 +128,7 @@ export interface PlainMlpWorkspace {
   readonly activated: Tensor; // [T, I]
 }
 
-/** down(f(up(x))), without a gate. */
+/** An MLP without a gate: down(f(up(x))). */
 export function plainMlp(hiddenAct: HiddenAct): MlpKind<PlainMlp, PlainMlpWorkspace> {
   return {
     hiddenAct,
@@ -145,14 +145,14 @@ export function plainMlp(hiddenAct: HiddenAct): MlpKind<PlainMlp, PlainMlpWorksp
   };
 }
 
-/** What kernels read at once. */
+/** Columns that kernels read at once, a vec4. */
 const QUAD = 4;
-/** Blocks that quantised weights may have: what cuts none can stay packed. */
+/** Columns of quantised blocks: a matrix that is cut between blocks can stay packed. */
 const BLOCKS = [256, 32];
-/** Units a rank gets at least, so that no rank has much more than another. */
+/** Least number of units per rank, so that ranks get nearly equal shares. */
 const LEAST_UNITS = 8;
 
-/** The unit that MLP columns are dealt out in: whole blocks of quantised weights, where there are enough of them. */
+/** Unit in which MLP columns are dealt out to ranks: a quantised block where there are enough of them, else a vec4. */
 export function mlpUnit(columns: number, ranks: number): number {
   return BLOCKS.find((block) => columns % block === 0 && columns / block >= LEAST_UNITS * ranks) ?? QUAD;
 }

@@ -1,4 +1,4 @@
-/** The short convolution of LFM2: between two gates that the row itself makes, with the last rows as the memory of a sequence. */
+/** The short convolution of LFM2: a causal convolution between two gates computed from the row itself; its state is the last rows. */
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -11,7 +11,7 @@ import type { WeightLoader } from '../weight-loader.ts';
 import type { Recurrent } from './recurrent.ts';
 
 export interface ShortConv {
-  /** Rows of the gate before, of the gate behind, of what is convolved: [3 C, C]. */
+  /** [3 C, C]: rows of the input gate, of the output gate, and of the convolution's input. */
   readonly input: LinearWeight;
   /** [taps, C]. */
   readonly conv: Tensor;

@@ -1,4 +1,4 @@
-/** What a decoder stack is made of, and the part of it that a rank holds. */
+/** Configuration of a decoder stack, and the part of it that a rank holds. */
 import { EngineError } from '../../errors.ts';
 import type { Remedy } from '../../errors.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
@@ -22,45 +22,48 @@ export interface DecoderStackConfig extends Omit<DecoderShape, DerivedShape>, At
   readonly headDim: number;
   readonly vocabulary: number;
   readonly rope: RopeConfig;
-  /** Of every layer, where they are not all alike. */
+  /** The kind of each layer; absent = all layers are alike. */
   readonly kinds?: readonly LayerKind[] | undefined;
-  /** What recurrent layers have in the place of attention. */
+  /** The block that recurrent layers have instead of attention; absent = no layer is recurrent. */
   readonly recurrent?: Recurrent | undefined;
-  /** What embeddings are multiplied with; default 1. */
+  /** Factor of the token embeddings; default 1. */
   readonly embeddingScale?: number | undefined;
-  /** What logits are multiplied with; default 1. */
+  /** Factor of the logits; default 1. */
   readonly logitScale?: number | undefined;
-  /** Logits are cap * tanh(logits / cap); absent = as they are. */
+  /** Soft cap: logits become cap * tanh(logits / cap); absent = none. */
   readonly logitSoftCap?: number | undefined;
-  /** Each layer ends in a multiplication with a number of its own, `layer_scalar`. */
+  /** Each layer's output is multiplied by the checkpoint's `layer_scalar`. */
   readonly hasLayerScalars?: boolean | undefined;
-  /** It is loaded with the head that guesses (draft-head.ts), whose layer is as the first with pages. */
+  /** Load the draft head too (draft-head.ts), whose layer is of the same kind as the first with KV pages. */
   readonly hasDraftHead?: boolean | undefined;
-  /** What layers are told of a row's token beside the residual stream. */
+  /** Per-layer embeddings (layer-inputs.ts); absent = none. */
   readonly layerInputs?: Pick<LayerInputsConfig, 'columns' | 'activation'> | undefined;
 }
 
-/** What follows of the layers. */
+/** Fields of DecoderShape that are derived from the layers. */
 type DerivedShape = 'widestRow' | 'pages' | 'state' | 'rotaryChannels';
 
-/** What one layer has of its own. */
+/** In what a layer may differ from the model's other layers. */
 export interface LayerKind {
   readonly rope: RopeConfig;
-  /** Positions that a row sees, the last of which is its own; absent = all. */
+  /** Sliding window: positions that a row attends to, its own included; absent = full attention. */
   readonly window?: number | undefined;
-  /** It has no attention and no pages, but a state. */
+  /** The layer has a recurrent state instead of attention and KV pages. */
   readonly isRecurrent?: boolean | undefined;
-  /** Sizes that are not the model's. */
+  /** Sizes that differ from the model's. */
   readonly kvHeads?: number;
   readonly headDim?: number;
   readonly intermediate?: number;
-  /** Its values are its keys before norm and rotation. */
+  /** Its values are its keys before norm and rotary embedding. */
   readonly valuesAreKeys?: boolean | undefined;
-  /** Number of the layer whose pages it reads: it has no keys, values and pages of its own. */
+  /** Index of the layer whose KV pages it reads; it computes no keys and values itself. */
   readonly keysOf?: number | undefined;
 }
 
-/** Where a layer has norms, by the checkpoint's names. What comes out of a half with one behind it is normed before it is added to the residual stream. */
+/**
+ * Names, in the checkpoint, of the norms that a layer has. The output of a half with a norm after it is normed before it is added to the
+ * residual stream.
+ */
 export interface LayerNorms {
   readonly beforeAttention?: string;
   readonly afterAttention?: string;
@@ -70,55 +73,55 @@ export interface LayerNorms {
 
 export const PRE_NORMS: LayerNorms = { beforeAttention: 'input_layernorm', beforeMlp: 'post_attention_layernorm' };
 
-/** What a family is: how its config.json reads, its MLP, and its norms where they are not before the halves only. */
+/** A family of decoder stacks: its reading of config.json, its MLP, and its norms if they are not PRE_NORMS. */
 export interface DecoderFamily<MlpWeights, MlpWorkspace> {
   /** Throws EngineError('invalid_model' | 'unsupported') naming the field. */
   parseConfig(json: Readonly<Record<string, unknown>>): DecoderStackConfig;
   readonly mlp: MlpKind<MlpWeights, MlpWorkspace>;
   readonly norms?: LayerNorms;
-  /** It reads what `per_layer_config` says of single layers. */
+  /** `parseConfig` reads the field `per_layer_config`; otherwise a file that has it is refused. */
   readonly readsLayers?: boolean;
 }
 
-/** What a rank has of a layer, where it has it. */
+/** A rank's share of a layer that it holds. */
 export interface LayerShare {
   readonly attention: AttentionShare;
   readonly mlp: MlpShare;
 }
 
-/** What a shard holds of the model. */
+/** The part of a model that a shard holds. */
 export interface Part {
   readonly shard: Shard;
-  /** The model's own sizes. */
+  /** Sizes of the whole model. */
   readonly config: DecoderStackConfig;
-  /** Of each of the model's layers; alike layers have the same objects. */
+  /** A rank's share of each of the model's layers; layers with equal shares have the same objects. */
   readonly layers: readonly LayerShare[];
   readonly tokens: Range;
   readonly isFirst: boolean;
   readonly isLast: boolean;
 }
 
-/** What a layer has of its own. */
+/** The kind of a layer. */
 export function kindOf({ rope, kinds }: Pick<DecoderStackConfig, 'rope' | 'kinds'>, layer: number): LayerKind {
   return kinds?.[layer] ?? { rope };
 }
 
-/** The sizes of a layer: its own, or else the model's. */
+/** The config with the layer's own sizes in place of the model's. */
 export function layerConfig(config: DecoderStackConfig, layer: number): DecoderStackConfig & LayerKind {
   return { ...config, ...kindOf(config, layer) };
 }
 
-/** Whether a layer keeps keys and values. */
+/** Whether a layer has KV pages of its own. */
 export function hasPages({ isRecurrent = false, keysOf }: LayerKind): boolean {
   return !isRecurrent && keysOf === undefined;
 }
 
-/** Of a model whose layers are told of tokens once more. */
+/** The config of per-layer embeddings; undefined in models without them. */
 export function layerInputsConfig({ layerInputs, layers, hidden, vocabulary, eps }: DecoderStackConfig): LayerInputsConfig | undefined {
   return layerInputs && { ...layerInputs, layers, hidden, vocabulary, eps };
 }
 
-/** Throws EngineError('unsupported') where the model cannot be cut like this. */
+/** The part of a model that `shard` holds; throws EngineError('unsupported') where the model cannot be split like this. */
 export function partOf(config: DecoderStackConfig, shard: Shard): Part {
   const { layers, vocabulary } = config;
   const isFirst = shard.layers.from === 0;
@@ -142,7 +145,7 @@ export function partOf(config: DecoderStackConfig, shard: Shard): Part {
   };
 }
 
-/** Number of the layer that the layer of a head that guesses is like. */
+/** Index of the layer whose kind the draft head's layer has. */
 export function likeDraftHead({ kinds = [] }: DecoderStackConfig): number {
   return Math.max(0, kinds.findIndex(hasPages));
 }
@@ -155,7 +158,7 @@ function refuseCuts({ kinds = [], layerInputs, experts, hasDraftHead }: DecoderS
   if (isSplit && hasDraftHead) refuse('a model with a head that guesses');
   if (isSplit && layerInputs) refuse('a model with embeddings for every layer');
   if (isSplit && kinds.some(({ keysOf }) => keysOf !== undefined)) refuse('a model with layers that read the keys of others');
-  // A norm stands behind the MLP and behind the experts, for which a rank would need what the others make of them.
+  // Norms follow the MLP and the experts, before the sum over ranks: a rank would need the other ranks' outputs for them.
   const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: ranks }] };
   if (ranks > 1 && experts?.besideMlp) refuse('heads and columns of a model with experts beside an MLP', [layers]);
 }

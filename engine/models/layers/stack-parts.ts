@@ -12,18 +12,21 @@ import type { Vocabulary } from './vocabulary.ts';
 export interface Layer<MlpWeights> extends LayerKind {
   readonly share: LayerShare;
   readonly inputNorm: Tensor | undefined;
-  /** Unless it is recurrent. */
+  /** Undefined in recurrent layers. */
   readonly attention: Attention | undefined;
-  /** Weights of a recurrent layer. */
+  /** Weights of a recurrent layer, as Recurrent.load returns them. */
   readonly recurrent: unknown;
-  /** Among the layers with pages, or among those with a state; where it reads another's pages, of that one. */
+  /**
+   * Index of its KV pages among the layers with pages, or of its state among the recurrent layers; a layer with `keysOf` has that layer's
+   * index.
+   */
   readonly place: number;
   readonly attentionNorm: Tensor | undefined;
   readonly mlpNorm: Tensor | undefined;
   readonly mlp: MlpWeights;
   readonly outputNorm: Tensor | undefined;
   readonly input: LayerInput | undefined;
-  /** What its result is multiplied with. */
+  /** Factor of the layer's output. */
   readonly scale: number;
 }
 
@@ -35,7 +38,10 @@ export interface Weights<MlpWeights> extends Vocabulary {
   readonly draftHead: DraftHead<MlpWeights> | undefined;
 }
 
-/** Activations, made once for the largest batch. The residual stream alternates between two tensors: no dispatch reads what it writes. */
+/**
+ * Activations, allocated once for the largest batch. The residual stream alternates between two tensors, so that no dispatch reads what it
+ * writes.
+ */
 export interface Workspace<MlpWorkspace> {
   readonly hidden: Tensor; // [T, C]
   readonly middle: Tensor; // [T, C] after attention
@@ -47,16 +53,19 @@ export interface Workspace<MlpWorkspace> {
   readonly layerInputs: LayerInputsWorkspace | undefined;
   readonly gathered: Tensor; // [B, C]
   readonly last: Tensor; // [B, C] normed
-  /** Of a decoder with a head that guesses: behind the last norm the rows that are kept, and behind them those of this pass, [kept + T, C] and [T, C]. */
+  /**
+   * Hidden states after the final norm, in decoders with a draft head: `all` has the kept ones first and then those of this pass,
+   * [firstFinal(kept) + T, C]; `own` is the latter, [T, C].
+   */
   readonly finals: { readonly all: Tensor; readonly own: Tensor } | undefined;
   readonly logits: Tensor | undefined; // [B, V]
 }
 
-/** Weights of a head that guesses (draft-head.ts). */
+/** Weights of a draft head (draft-head.ts). */
 export interface DraftHead<MlpWeights> {
   readonly embeddingNorm: Tensor;
   readonly hiddenNorm: Tensor;
-  /** The halves of `fc` [C, 2 C]: the sum of their products is that of both inputs beside each other. */
+  /** The two column halves of `fc` [C, 2 C]: its product with both inputs side by side is the sum of theirs. */
   readonly ofEmbedding: LinearWeight;
   readonly ofHidden: LinearWeight;
   readonly layer: Layer<MlpWeights>;

@@ -1,4 +1,7 @@
-/** The forward pass of a decoder stack: its activations, and its dispatches in stages that are cut where the parts of ranks are added. */
+/**
+ * The forward pass of a decoder stack: its activations, and its dispatches in stages, cut where partial sums of tensor-parallel ranks are
+ * added.
+ */
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -22,7 +25,10 @@ import type { DecoderFamily, DecoderStackConfig, Part } from './stack-config.ts'
 import type { Weights, Workspace } from './stack-parts.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-/** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
+/**
+ * Allocates activations for `rows` rows of a batch, at most `logitRows` of them with logits; `kept` hidden states are kept for a draft
+ * head.
+ */
 export function createWorkspace<W, S>(
   { mlp, norms = PRE_NORMS }: DecoderFamily<W, S>,
   device: Device,
@@ -54,10 +60,10 @@ export function createWorkspace<W, S>(
   };
 }
 
-/** Rows of kept hidden states are a multiple of this, so that a view may begin behind them. */
+/** Kept hidden states are padded to a multiple of this many rows, since a view of a buffer must begin at an aligned offset. */
 const KEPT_UNIT = 64;
 
-/** Where the rows of a pass begin, behind `kept` hidden states. */
+/** Row in Workspace.finals.all where the hidden states of a pass begin, behind `kept` hidden states. */
 export function firstFinal(kept: number): number {
   return alignUp(kept, KEPT_UNIT);
 }
@@ -68,12 +74,12 @@ function finalRows(device: Device, hidden: number, kept: number, rows: number) {
   return { all, own: first > 0 ? all.rows(first, first + rows) : all };
 }
 
-/** Each one once, those with the largest tensors first. */
+/** The distinct shares, those with the largest tensors first: byTurns reuses the first buffer of each name. */
 function distinct<Share>(shares: readonly Share[], size: (share: Share) => number): readonly Share[] {
   return [...new Set(shares)].sort((a, b) => size(b) - size(a));
 }
 
-/** Stages, cut where the parts of ranks are added. */
+/** The stages of a forward pass, in order. */
 export function stages<W, S>(
   { mlp }: DecoderFamily<W, S>,
   { shard, tokens, config, isFirst, isLast }: Part,
@@ -87,7 +93,7 @@ export function stages<W, S>(
   const firstId = shard.ranks > 1 ? { firstId: tokens.from } : {};
   const inputs = layerInputsConfig(config);
   const { list, add, addHalf, behind, finish } = stageList(ws, shard, eps);
-  /** What a half reads: x behind the norm before it, where there is one. */
+  /** Input of a half: x, through the norm before it where there is one. */
   const behindNorm = (x: Tensor, norm: Tensor | undefined): NormedRows => ({ x, norm, eps, normed: ws.normed });
   if (isFirst) {
     add({ tensor: ws.hidden, rows }, (rec) => {
@@ -98,10 +104,11 @@ export function stages<W, S>(
   }
   weights.layers.forEach((weight, layer) => {
     const ends = isLast && layer === weights.layers.length - 1;
-    // Of the last layer's rows, those that give no logits leave nothing but their keys and values.
+    // In the last layer, rows without logits only store their keys and values.
     const indices = ends && !ws.finals ? input.logitIndices : undefined;
     const kept = indices ? input.logitRows : rows;
-    // Rows that are gathered take no matrices; with a head that guesses, where all are kept, they give the same.
+    // Gathered logit rows are not multiplied with subgroup matrices. With a draft head, where all rows are kept, they must give the same
+    // bits.
     const promptFrom = ends ? undefined : input.promptFrom;
     const attended = { norm: weight.attentionNorm, before: indices ? ws.gathered : ws.hidden, out: ws.middle, kept };
     addHalf(attended, (rec, residual, out) => {
@@ -117,7 +124,7 @@ export function stages<W, S>(
         config.recurrent!.record(rec, weight.recurrent, ws.recurrent, { ...step, x, eps, state: kv.states!.layers[place]! }, input);
       }
     });
-    // What a layer is told comes behind both halves, and its number is of all that comes out of it.
+    // A per-layer embedding is added after both halves, and the layer's scale applies to the result.
     const fed = weight.input ? { out: ws.layerInputs!.before } : { out: ws.hidden, scale: weight.scale };
     addHalf({ norm: weight.outputNorm, before: ws.middle, kept, ...fed }, (rec, residual, out) => {
       const step = { input: behindNorm(ws.middle, weight.mlpNorm), residual, out, rows: kept, promptFrom };
@@ -135,7 +142,7 @@ export function stages<W, S>(
   return list;
 }
 
-/** A half of a layer: what comes out of it goes behind the norm, if there is one, and with `before` into `out`, times `scale`. */
+/** Where a half of a layer puts its output: through `norm`, if there is one, added to `before`, times `scale`, into `out`. */
 interface HalfPlace {
   readonly norm: Tensor | undefined;
   readonly before: Tensor;
@@ -145,12 +152,12 @@ interface HalfPlace {
 }
 
 /**
- * The residual is added by the first rank, so that the sum of all parts is the new hidden state. A norm behind a half needs that sum first: there the
- * stage leaves the parts of the half alone, and the next begins with norm and residual.
+ * Collects stages. The first rank adds the residual, so that the sum over ranks is the new hidden state. A norm after a half needs that sum
+ * first: there the stage leaves the partial sums of the half alone, and the next stage begins with the norm and the residual.
  */
 function stageList<S>(ws: Workspace<S>, { rank }: Shard, eps: number) {
   const list: Stage[] = [];
-  // What the stage before leaves to be done once its parts are added.
+  // What the previous stage leaves to be done once its partial sums are added.
   let settle: ((rec: Recorder) => void) | undefined;
   const add = (partial: Stage['partial'], record: (rec: Recorder) => void): void => {
     const first = settle;
@@ -160,29 +167,29 @@ function stageList<S>(ws: Workspace<S>, { rank }: Shard, eps: number) {
   return {
     list,
     add,
-    /** A stage that ends in out = residual + a half, whose parts `record` leaves in the tensor it is given. */
+    /** Adds a stage for out = residual + half; `record` leaves partial sums in the tensor that it is given. */
     addHalf({ norm, before, out, kept, scale }: HalfPlace, record: Half): void {
       const residual = rank === 0 && !norm ? before : undefined;
       const parts = norm ? ws.branch! : out;
       add({ tensor: parts, rows: kept }, (rec) => record(rec, residual, parts));
       if (norm) settle = (rec) => rmsNorm(rec, { x: parts, weight: norm, residual: before, scale, out, eps, rows: kept });
     },
-    /** What comes behind the norm of the last half; nothing where there is none. */
+    /** Appends work after the norm that follows the last half; no effect where there is none. */
     behind(record: (rec: Recorder) => void): void {
       const settled = settle;
       if (settled) settle = (rec) => (settled(rec), record(rec));
     },
-    /** Whatever is left to be done becomes a stage. */
+    /** Makes a stage of work that is still left. */
     finish(): void {
       if (settle) add(undefined, () => {});
     },
   };
 }
 
-/** Records a half of a layer: parts = residual + f(hidden state). */
+/** Records a half of a layer: parts = residual + f(hidden state), or a rank's partial sum of it. */
 type Half = (rec: Recorder, residual: Tensor | undefined, parts: Tensor) => void;
 
-/** ws.logits of the first `logitRows` rows, which the last layer leaves. */
+/** ws.logits = the vocabulary head of the last layer's `logitRows` rows. */
 function head<S>(
   rec: Recorder,
   weights: Vocabulary,

@@ -1,6 +1,7 @@
 /**
- * A decoder of several residual streams (altup.ts), of which a layer goes through the first: attention with a branch of low rank beside it (laurel.ts), an MLP that may cut its gates, each behind
- * a norm and before one, and what the layer is told of the token, which goes to the other streams. It is not split.
+ * A decoder of several residual streams (altup.ts; Gemma 3n). A layer processes the first: attention with a low-rank branch beside it
+ * (laurel.ts), then an MLP that may sparsify its gates, each between two norms. A per-layer embedding (layer-inputs.ts) is added to the
+ * other streams. The model cannot be split.
  */
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
@@ -38,13 +39,13 @@ const MLP = gatedMlp('gelu_pytorch_tanh');
 
 export interface StreamsConfig extends DecoderStackConfig, AltUpConfig {
   readonly laurelRank: number;
-  /** Tokens that have inputs for layers of their own. */
+  /** Rows of the per-layer embedding table. */
   readonly inputVocabulary: number;
-  /** By layer: how far above their mean gates are cut, in standard deviations; undefined = they are not. */
+  /** By layer: gates below their mean plus this many standard deviations become 0; undefined = all are kept. */
   readonly cuts: readonly (number | undefined)[];
 }
 
-/** The definition of a family. */
+/** The decoder definition of a family. */
 export function streamsStack(parseConfig: (json: Json) => StreamsConfig): StackDefinition {
   return {
     storage: layerInputsStorage,
@@ -113,7 +114,7 @@ function workspaceOf(device: Device, config: StreamsConfig, rows: number, logitR
   const maker = byTurns(device);
   return {
     hidden: make('hidden'), normed: make('normed'), branch: make('branch'), middle: make('middle'), attended: make('behind attention'),
-    // The widest first: of layers with keys of their own.
+    // The larger first (see byTurns): layers that compute keys, then layers that read another layer's.
     attention: attentionWorkspace(maker, config, shares[0]!.attention, rows, logitRows),
     queries: attentionWorkspace(maker, config, shares.at(-1)!.attention, rows, logitRows),
     mlp: MLP.workspace(maker, config, shares[0]!.mlp, rows),
@@ -187,7 +188,7 @@ function forward(rec: Recorder, config: StreamsConfig, weights: Weights, ws: Wor
   if (indices) ws.gathered.forEach((out, i) => gatherRows(rec, { x: streamOf(streams, i), indices, out, rows: logitRows }));
   const last = ws.gathered.map((gathered, i) => (indices ? gathered : streamOf(streams, i)));
   const sum = mergeStreams(rec, weights.ends, last, ws.sums, ws.branch, logitRows);
-  // The norm of their mean: of their sum, but for what it adds under its root.
+  // RMS norm of the streams' mean: equal to that of their sum, but for eps, which is scaled.
   rmsNorm(rec, { x: sum, weight: weights.head!.norm, out: ws.last, eps: eps * config.streams ** 2, rows: logitRows });
   linear(rec, { x: ws.last, weight: weights.head!.weight, out: ws.logits, rows: logitRows });
   if (cap !== undefined) softCap(rec, { x: ws.logits, cap, count: logitRows * vocabulary });
@@ -212,7 +213,7 @@ function recordLayer(
   const active = streamOf(ws.altUp.predicted, 0);
   rmsNorm(rec, { x: active, weight: layer.inputNorm, out: normed, eps, rows });
   const step = {
-    // LAuReL reads the normed rows too.
+    // The normed rows are kept because LAuReL reads them too.
     input: { x: normed, norm: undefined, eps, normed },
     layer: layer.place,
     cosSin,
@@ -244,7 +245,7 @@ function recordLayer(
   recordCorrected(rec, ws.altUp, attended, normed, rows);
 }
 
-/** ws.branch = the MLP of ws.normed, of which some layers cut the gates. */
+/** ws.branch = mlp(ws.normed), with sparse gates in some layers. */
 function recordMlp(rec: Recorder, { mlp: { gateUp, down }, cut }: Layer, { normed, branch, mlp: ws }: Workspace, rows: PromptRows): void {
   linear(rec, { x: normed, weight: gateUp, out: ws.gateUp, ...rows });
   const gate = { gateUp: ws.gateUp, out: ws.activated, activation: 'gelu_tanh', rows: rows.rows } as const;

@@ -1,4 +1,4 @@
-/** The two ends of a decoder: tokens to hidden states, and hidden states to logits, with one table for both where they are tied. */
+/** The two ends of a decoder, tokens to hidden states and hidden states to logits, with one table for both where they are tied. */
 import type { Tensor } from '../../gpu/tensor.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import type { Range } from '../../util/math.ts';
@@ -9,38 +9,45 @@ import type { Shard } from '../shard.ts';
 export interface VocabularyConfig {
   readonly hidden: number;
   readonly vocabulary: number;
-  /** Undefined: decided by whether the checkpoint has a head. True: so is whether a head that it has beside is another matrix. */
+  /**
+   * Whether the head is the embedding table. Undefined: only if the checkpoint has no head. True: unless the checkpoint has a head with
+   * other values.
+   */
   readonly tied: boolean | undefined;
-  /** What is added to the weights of norms; default 0. */
+  /** Offset added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
-  /** What logits are multiplied with; default 1. */
+  /** Factor of the logits; default 1. */
   readonly logitScale?: number | undefined;
 }
 
-/** What a rank holds: a slice of the tokens, on the shards with the first or the last layer. */
+/** A rank's slices of the embedding table and the head, on the shards with the first and the last layer. */
 export interface Vocabulary {
   readonly embedding: LinearWeight | undefined;
   readonly head: { readonly norm: Tensor; readonly weight: LinearWeight } | undefined;
-  /** Values that are held here as well as on the shard that counts them. */
+  /** Weight values held here that another shard counts as its parameters. */
   readonly repeated: number;
 }
 
-/** Tokens are dealt out in words of a grammar's mask. */
+/** Tokens are dealt out in multiples of this, the tokens per word of a grammar's bit mask. */
 const TOKEN_UNIT = 32;
 
-/** A rank's slice of the tokens. */
+/** A rank's range of token ids. */
 export function tokenShare(vocabulary: number, shard: Shard): Range {
   return shareOf('tokens', vocabulary, TOKEN_UNIT, shard);
 }
 
 const NAMES = { table: 'model.embed_tokens.weight', norm: 'model.norm.weight', head: 'lm_head.weight' } as const;
 
-/** Rows that are compared at each of three places: training on its own changes all of a head, and reading it whole would download it. */
+/**
+ * Rows compared at each of three places. That is enough, since training a head separately changes all of it, and reading it whole would
+ * download it.
+ */
 const COMPARED = 256;
 
 /**
- * Whether the head is the table. A head that differs from it was trained on its own, by a tool that left `tie_word_embeddings` as it was: it counts, as in
- * transformers 5, vLLM and llama.cpp. Many checkpoints have the table a second time, which is not read.
+ * Whether the head is the embedding table. A head that differs from the table was trained separately, by a tool that left
+ * `tie_word_embeddings` as it was: it counts, as in transformers 5, vLLM and llama.cpp. Many checkpoints store the table twice, and the
+ * copy is not read.
  */
 async function isTied({ checkpoint }: WeightLoader, { tied, hidden, vocabulary }: VocabularyConfig): Promise<boolean> {
   const shape = checkpoint.tensor(NAMES.head)?.shape;
@@ -55,7 +62,7 @@ async function isTied({ checkpoint }: WeightLoader, { tied, hidden, vocabulary }
   return true;
 }
 
-/** Takes `model.embed_tokens`, `model.norm` and `lm_head`, as far as the shard needs them. */
+/** Loads `model.embed_tokens`, `model.norm` and `lm_head`, as far as the shard needs them. */
 export async function loadVocabulary(
   loader: WeightLoader,
   config: VocabularyConfig,
@@ -68,7 +75,7 @@ export async function loadVocabulary(
   const table = isFirst || (isLast && tied) ? await loader.table(names.table, vocabulary, hidden, tokens) : undefined;
   const head = isLast && {
     weight: tied ? table! : await loader.linear(names.head, vocabulary, hidden, { rows: tokens }),
-    // The head is linear: what scales its input scales the logits.
+    // The head is linear, so scaling the norm's weights scales the logits.
     norm: await loader.tensor(names.norm, [hidden], config.normOffset, config.logitScale),
   };
   if (!isLast) loader.skip(names.norm);

@@ -12,7 +12,7 @@ import { shortConv } from '../layers/short-conv.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { withUsualNames } from '../text-part.ts';
 
-/** What Lfm2Config has where a file says nothing (transformers, configuration_lfm2.py). */
+/** Defaults of Lfm2Config (transformers, configuration_lfm2.py). */
 const DEFAULTS = {
   hidden_size: 2560,
   num_hidden_layers: 32,
@@ -21,14 +21,17 @@ const DEFAULTS = {
   vocab_size: 65_536,
   max_position_embeddings: 128_000,
 };
-/** The same of Lfm2MoeConfig (configuration_lfm2_moe.py). */
+/** Defaults of Lfm2MoeConfig (configuration_lfm2_moe.py). */
 const EXPERT_DEFAULTS = { ...DEFAULTS, hidden_size: 2048, intermediate_size: 7168 };
-/** What the sum of a row's shares is raised by (transformers, Lfm2MoeTopKRouter). */
+/** Added to the sum of a row's shares before dividing by it (transformers, Lfm2MoeTopKRouter). */
 const SHARES_FLOOR = 1e-6;
-/** More taps than any convolution has; a file that says so is damaged. */
+/** More taps than any convolution has; a file with more is damaged. */
 const MOST_TAPS = 16;
 
-/** Reads config.json of LFM2, with experts or without. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+/**
+ * Reads config.json of LFM2, with experts or without. Throws EngineError naming the field that is wrong or beyond what the forward pass
+ * does.
+ */
 export function parseLfm2Config(json: Json): DecoderStackConfig {
   expectValue(json, 'conv_bias', false);
   const hasExperts = json['model_type'] === 'lfm2_moe';
@@ -37,7 +40,7 @@ export function parseLfm2Config(json: Json): DecoderStackConfig {
   const taps = integer(json, 'conv_L_cache', 3);
   if (taps < 2 || taps > MOST_TAPS)
     throw new EngineError('unsupported', `config.json: conv_L_cache is ${taps}, expected 2 to ${MOST_TAPS}`);
-  // Files of the first days have other names for three of the fields.
+  // Early files have other names for three of the fields.
   const tied = json['tie_embedding'] ?? json['tie_word_embeddings'] ?? true;
   const columns = hasExperts ? integer(settings, 'intermediate_size') : mlpColumns(json);
   const own = { rms_norm_eps: number(json, 'norm_eps', 1e-5), intermediate_size: columns, tie_word_embeddings: tied };
@@ -49,7 +52,7 @@ export function parseLfm2Config(json: Json): DecoderStackConfig {
   return { ...config, kinds, recurrent, qkNorm: true, experts: hasExperts ? lfm2Experts(json, layers) : undefined };
 }
 
-/** Experts behind the first layers; each share is the sigmoid of its own logit. */
+/** A mixture of experts in all layers after the first `num_dense_layers`; each share is the sigmoid of its own logit. */
 function lfm2Experts(json: Json, layers: number): ExpertsConfig {
   const dense = number(json, 'num_dense_layers', 2);
   return {
@@ -60,7 +63,7 @@ function lfm2Experts(json: Json, layers: number): ExpertsConfig {
   };
 }
 
-/** Layers with attention, by number; without the field all. */
+/** Layer types from `full_attn_idxs`, the indices of attention layers; without the field all layers have attention. */
 function typesByIndex(json: Json, layers: number): readonly ('full_attention' | 'conv')[] {
   const found = json['full_attn_idxs'] ?? undefined;
   return Array.from({ length: layers }, (_, i) =>
@@ -68,7 +71,7 @@ function typesByIndex(json: Json, layers: number): readonly ('full_attention' | 
   );
 }
 
-/** Columns of the MLP: two thirds of what the file says, rounded up, unless it says that they are meant as they are. */
+/** Columns of the MLP: two thirds of the given number, rounded up, unless the file says to use it as it is. */
 function mlpColumns(json: Json): number {
   const given = integer(json, 'block_ff_dim', integer(json, 'intermediate_size', 12_288));
   if (json['block_auto_adjust_ff_dim'] === false) return given;
@@ -83,7 +86,7 @@ const STACK = decoderStack({
   norms: { beforeAttention: 'operator_norm', beforeMlp: 'ffn_norm' },
 });
 
-/** LFM2's names of what other families have too. */
+/** LFM2's tensor names, mapped to those of other families. */
 const NAMES: readonly (readonly [RegExp, string])[] = [
   [/^model\.embedding_norm\./, 'model.norm.'],
   [/\.self_attn\.out_proj\./, '.self_attn.o_proj.'],
@@ -94,5 +97,5 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\.w2\./, '.down_proj.'],
 ];
 
-/** LFM2: short convolutions, and attention in some layers; an MLP or experts. Shapes and names: MODEL.md. */
+/** LFM2: short convolutions, attention in some layers, and a dense MLP or experts. Shapes and names: MODEL.md. */
 export const LFM2: DecoderDefinition = { ...STACK, load: (loader, ...rest) => STACK.load(withUsualNames(loader, NAMES), ...rest) };

@@ -6,7 +6,10 @@ import { describe } from '../../util/json.ts';
 import type { DecoderStackConfig, LayerKind } from '../layers/stack-config.ts';
 import { parseRope } from '../rope-config.ts';
 
-/** What a file lacks, where it is not what all others have (transformers, the configuration of each). A null is no lack. */
+/**
+ * Defaults by model type where they differ from the common ones (each type's configuration class in transformers). An explicit null counts
+ * as given.
+ */
 const DEFAULTS: Readonly<Record<string, Json>> = {
   arcee: { max_position_embeddings: 4096, rms_norm_eps: 1e-5 },
   mistral: { num_key_value_heads: 8, max_position_embeddings: 131_072, sliding_window: 4096 },
@@ -16,15 +19,15 @@ const DEFAULTS: Readonly<Record<string, Json>> = {
   qwen3_moe: { num_key_value_heads: 4, max_position_embeddings: 32_768, sliding_window: 4096 },
   smollm3: { num_key_value_heads: 4, max_position_embeddings: 32_768, tie_word_embeddings: true },
 };
-/** The rotary base that a file lacks, where it is not what all others have. */
+/** Default rotary bases by model type where they are not 10,000. */
 const THETAS: Readonly<Record<string, number>> = { smollm3: 2e6, lfm2: 1e6, lfm2_moe: 1e6, gpt_oss: 150_000 };
-/** Types of which a layer has a window only where `use_sliding_window` says so, and those of which none ever has. */
+/** ASKED: types with sliding windows only if `use_sliding_window` is true. WITHOUT_WINDOWS: types that never have any. */
 const ASKED = ['qwen2', 'qwen3', 'qwen3_moe', 'smollm3'];
 const WITHOUT_WINDOWS = ['llama', 'granite', 'arcee', 'olmo2', 'lfm2', 'lfm2_moe'];
 
 /**
- * Reads config.json of a Llama-shaped decoder: Llama, Mistral, Qwen2 (biases on q, k, v), Qwen3 (norms on q and k), SmolLM3 (layers without rotation),
- * Granite (multipliers). Throws EngineError naming the field that is missing or beyond what the forward pass does.
+ * Reads config.json of a Llama-shaped decoder: Llama, Mistral, Qwen2 (biases on q, k, v), Qwen3 (norms on q and k), SmolLM3 (layers without
+ * rotation), Granite (multipliers). Throws EngineError naming the field that is missing or beyond what the forward pass does.
  */
 export function parseLlamaConfig(given: Json): DecoderStackConfig {
   const type = String(given['model_type']);
@@ -63,8 +66,8 @@ export function parseLlamaConfig(given: Json): DecoderStackConfig {
 }
 
 /**
- * Layers that see a window only, as transformers decides it (Qwen's first `max_window_layers` layers see everything), and SmolLM3's that nothing rotates;
- * undefined where all layers are alike.
+ * The kinds of layers with sliding windows, chosen as transformers does (the first `max_window_layers` layers of Qwen have full attention),
+ * and of SmolLM3's layers without rotary embedding; undefined where all layers are alike.
  */
 function layerKinds(json: Json, type: string, layers: number, rope: RopeConfig): readonly LayerKind[] | undefined {
   const isQwen = type === 'qwen2' || type === 'qwen3';
@@ -84,7 +87,7 @@ function layerKinds(json: Json, type: string, layers: number, rope: RopeConfig):
   return kinds.some((kind) => kind.rope !== rope || kind.window !== undefined) ? kinds : undefined;
 }
 
-/** Whether each layer's queries and keys are rotated: SmolLM3's `no_rope_layers` has 1 for those that are. */
+/** By layer, whether queries and keys are rotated: SmolLM3's `no_rope_layers` has 1 for those that are. */
 function rotatedLayers(json: Json, layers: number): readonly boolean[] {
   const given = json['no_rope_layers'] ?? undefined;
   const interval = integer(json, 'no_rope_layer_interval', 4);
@@ -94,8 +97,8 @@ function rotatedLayers(json: Json, layers: number): readonly boolean[] {
 }
 
 /**
- * Granite's multipliers. The one of what the halves of a layer add, m, is taken out of the residual stream, which is kept divided by it: norms do not see
- * the difference when their eps is divided by m squared.
+ * Granite's multipliers. The residual multiplier m, which scales what each half adds, is removed by keeping the residual stream divided by
+ * m: norms give the same result when their eps is divided by m squared.
  */
 function multipliers(json: Json): Partial<DecoderStackConfig> {
   const [embedding, residual] = [number(json, 'embedding_multiplier', 1), number(json, 'residual_multiplier', 1)];

@@ -9,7 +9,7 @@ import { gatedMlp } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { textPart } from '../text-part.ts';
 
-/** What Ministral3Config has where a file says nothing (transformers, configuration_ministral3.py). */
+/** Defaults of Ministral3Config (transformers, configuration_ministral3.py). */
 const DEFAULTS = {
   rms_norm_eps: 1e-5,
   max_position_embeddings: 262_144,
@@ -27,7 +27,7 @@ const DEFAULTS = {
 /** Reads config.json of the text part. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
 function parseMinistralConfig(json: Json): DecoderStackConfig {
   const type = json['model_type'];
-  // Mistral Small 3.1 and 3.2 see with the same eyes, and their text part is Mistral's.
+  // Mistral Small 3.1 and 3.2 have the same vision part beside Mistral's text part.
   if (type === 'mistral') return parseLlamaConfig(json);
   if (type !== 'ministral3') {
     throw new EngineError('unsupported', `config.json: the text part's model_type is ${describe(type)}; known are ministral3 and mistral`);
@@ -41,5 +41,5 @@ function parseMinistralConfig(json: Json): DecoderStackConfig {
 
 const TEXT = decoderStack({ parseConfig: parseMinistralConfig, mlp: gatedMlp('silu') });
 
-/** Ministral 3, and Mistral Small 3 with eyes: of models that see, the text part. Shapes and names: MODEL.md. */
+/** Ministral 3, and multimodal Mistral Small 3: the text part. Shapes and names: MODEL.md. */
 export const MINISTRAL: DecoderDefinition = textPart(TEXT);

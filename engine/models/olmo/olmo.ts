@@ -6,7 +6,7 @@ import { gatedMlp } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { readRopes } from '../rope-config.ts';
 
-/** What Olmo2Config and Olmo3Config have where a file says nothing (transformers, configuration_olmo2.py and configuration_olmo3.py). */
+/** Defaults of Olmo2Config and Olmo3Config (transformers, configuration_olmo2.py and configuration_olmo3.py). */
 const EPS = 1e-5;
 const OLMO3 = { theta: 500_000, window: 4096, pattern: 4 };
 
@@ -14,7 +14,7 @@ const OLMO3 = { theta: 500_000, window: 4096, pattern: 4 };
 export function parseOlmoConfig(json: Json): DecoderStackConfig {
   const settings = { rms_norm_eps: EPS, ...json };
   if (json['model_type'] === 'olmo2') return { ...parseLlamaConfig(settings), qkNorm: 'full' };
-  // Windows and rotary embeddings are not Llama's.
+  // Sliding windows and rotary embeddings are read below, not as Llama's.
   const config = parseLlamaConfig({ ...settings, rope_parameters: undefined, rope_scaling: undefined, sliding_window: undefined });
   const theta = number(json, 'rope_theta', OLMO3.theta);
   const { full, sliding } = readRopes({ ...json, rope_theta: theta }, config.headDim, theta);
@@ -25,7 +25,10 @@ export function parseOlmoConfig(json: Json): DecoderStackConfig {
   return { ...config, rope: full, kinds, qkNorm: 'full' };
 }
 
-/** OLMo 2 and 3: Llama with norms behind the halves of a layer instead of before them, and over all heads of queries and keys. Shapes and names: MODEL.md. */
+/**
+ * OLMo 2 and 3: Llama with norms after the halves of a layer instead of before them, and norms over all heads of queries and keys. Shapes
+ * and names: MODEL.md.
+ */
 export const OLMO = decoderStack({
   parseConfig: parseOlmoConfig,
   mlp: gatedMlp('silu'),

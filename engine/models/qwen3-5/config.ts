@@ -9,7 +9,7 @@ import type { ExpertsConfig } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { parseRope } from '../rope-config.ts';
 
-/** What Qwen3_5TextConfig has where a file says nothing (transformers, configuration_qwen3_5.py). */
+/** Defaults of Qwen3_5TextConfig (transformers, configuration_qwen3_5.py). */
 const DEFAULTS = {
   hidden_size: 4096,
   intermediate_size: 12288,
@@ -22,7 +22,7 @@ const DEFAULTS = {
   rms_norm_eps: 1e-6,
   partial_rotary_factor: 0.25,
 };
-/** The same of Qwen3_5MoeTextConfig (configuration_qwen3_5_moe.py), where the one MLP is the expert of all rows. */
+/** Defaults of Qwen3_5MoeTextConfig (configuration_qwen3_5_moe.py), whose dense MLP is the shared expert. */
 const EXPERT_DEFAULTS = {
   ...DEFAULTS,
   hidden_size: 2048,
@@ -31,17 +31,20 @@ const EXPERT_DEFAULTS = {
   tie_word_embeddings: false,
   shared_expert_intermediate_size: 512,
 };
-/** More taps than any convolution has; a file that says so is damaged. */
+/** More taps than any convolution has; a file with more is damaged. */
 const MOST_TAPS = 16;
 
-/** Reads config.json of the text part of Qwen3.5 and 3.6, with experts or without. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+/**
+ * Reads config.json of the text part of Qwen3.5 and 3.6, with experts or without. Throws EngineError naming the field that is wrong or
+ * beyond what the forward pass does.
+ */
 export function parseQwen35Config(json: Json): DecoderStackConfig {
   const hasExperts = /^qwen3_5_moe(_text)?$/.test(String(json['model_type']));
   const given = hasExperts ? { ...EXPERT_DEFAULTS, ...json } : undefined;
   const settings = given ? { ...given, intermediate_size: given.shared_expert_intermediate_size } : { ...DEFAULTS, ...json };
   expectValue(settings, 'attention_bias', false);
   expectValue(settings, 'attn_output_gate', true);
-  // Layers and rotary embeddings are not Llama's.
+  // Layer types and rotary embeddings are read below, not as Llama's.
   const config = parseLlamaConfig({ ...settings, partial_rotary_factor: undefined, layer_types: undefined, sliding_window: undefined, rope_parameters: undefined, rope_scaling: undefined, rope_theta: undefined }); // prettier-ignore
   const rope = parseRope(settings, config.headDim, { partial: true });
   const { layers, hidden } = config;
@@ -56,21 +59,21 @@ export function parseQwen35Config(json: Json): DecoderStackConfig {
     kinds,
     qkNorm: true,
     isGated: true,
-    // Weights of norms are stored as what they differ from 1, but for the gated one.
+    // Norm weights are stored minus 1, except the gated norm's.
     normOffset: 1,
     experts: hasExperts ? qwen35Experts(json, layers) : undefined,
     recurrent: kinds.some((kind) => kind.isRecurrent) ? deltaNet(deltaNetConfig(settings, hidden)) : undefined,
   };
 }
 
-/** The same with the head that guesses, `mtp.*`. */
+/** Reads config.json as parseQwen35Config does, for a model loaded with its draft head, `mtp.*`. */
 export function parseQwen35Head(json: Json): DecoderStackConfig {
   expectValue(json, 'mtp_num_hidden_layers', 1);
   expectValue(json, 'mtp_use_dedicated_embeddings', false);
   return { ...parseQwen35Config(json), hasDraftHead: true };
 }
 
-/** In every layer; shares always sum to 1, whatever a file says (transformers, Qwen3_5MoeTopKRouter). */
+/** Experts in every layer; shares always sum to 1, whatever a file says (transformers, Qwen3_5MoeTopKRouter). */
 function qwen35Experts(json: Json, layers: number): ExpertsConfig {
   const sizes = expertSizes(json, { count: 256, perRow: 8, intermediate: 512 });
   return { ...sizes, shares: { normalised: true }, hasShared: true, layers: new Array<boolean>(layers).fill(true) };
@@ -85,7 +88,7 @@ function deltaNetConfig(json: Json, hidden: number): DeltaNetConfig {
   if (heads % keyHeads !== 0) throw new EngineError('invalid_model', `config.json: linear_num_value_heads is ${heads}, expected a multiple of linear_num_key_heads, ${keyHeads}`); // prettier-ignore
   if (keyDim % 4 !== 0 || valueDim % 4 !== 0) throw new EngineError('unsupported', `config.json: linear_key_head_dim is ${keyDim} and linear_value_head_dim ${valueDim}, expected multiples of 4`); // prettier-ignore
   if (taps < 2 || taps > MOST_TAPS) throw new EngineError('unsupported', `config.json: linear_conv_kernel_dim is ${taps}, expected 2 to ${MOST_TAPS}`); // prettier-ignore
-  // Of GGUF files, which are read as this config.json.
+  // Set only for GGUF files, whose metadata is read as a config.json.
   const isTiled = json['linear_value_heads_tiled'] === true;
   return { hidden, keyHeads, heads, keyDim, valueDim, taps, isTiled };
 }

@@ -7,5 +7,8 @@ import { parseQwen35Config, parseQwen35Head } from './config.ts';
 const TEXT = decoderStack({ parseConfig: parseQwen35Config, mlp: expertMlp('silu') });
 const WITH_HEAD = decoderStack({ parseConfig: parseQwen35Head, mlp: expertMlp('silu') });
 
-/** Qwen3.5 and 3.6: three gated delta-nets to one gated attention; an MLP or experts; of models that see, the text part. Shapes and names: MODEL.md. */
+/**
+ * Qwen3.5 and 3.6: three gated delta-net layers for each gated attention layer, and a dense MLP or experts; of multimodal checkpoints the
+ * text part. Shapes and names: MODEL.md.
+ */
 export const QWEN3_5: DecoderDefinition = { ...textPart(TEXT), withHead: textPart(WITH_HEAD, { hasHead: true }) };

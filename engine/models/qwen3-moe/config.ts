@@ -7,7 +7,10 @@ import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 
-/** Reads config.json: Qwen3's fields and the experts'. Throws EngineError naming the field that is missing or beyond what the forward pass does. */
+/**
+ * Reads config.json: Qwen3's fields and the experts'. Throws EngineError naming the field that is missing or beyond what the forward pass
+ * does.
+ */
 export function parseQwen3MoeConfig(json: Json): DecoderStackConfig {
   const config = parseLlamaConfig(json);
   return { ...config, experts: expertsOf(json, config.layers) };
@@ -23,7 +26,7 @@ function expertsOf(json: Json, layers: number): ExpertsConfig {
   };
 }
 
-/** A list of layers, empty where the file has none. */
+/** Reads a list of layer indices; empty where the field is absent. */
 function layerNumbers(json: Json, field: string): readonly unknown[] {
   const value = json[field] ?? [];
   if (Array.isArray(value) && value.every((layer) => Number.isInteger(layer))) return value;

@@ -1,4 +1,7 @@
-/** Silero VAD for 16 kHz: how likely it is that somebody speaks, in each chunk of 32 ms. MODEL.md has the shapes and what is done otherwise. */
+/**
+ * Silero VAD for 16 kHz audio: the probability of speech in each chunk of 32 ms. MODEL.md has the shapes and the differences from the
+ * original.
+ */
 import { floatStorage } from '../../config.ts';
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
@@ -14,21 +17,21 @@ import { alignUp } from '../../util/math.ts';
 import type { Checkpoint } from '../../weights/checkpoint.ts';
 import { WeightLoader } from '../weight-loader.ts';
 
-/** Hz. */
+/** Sample rate, in Hz. */
 export const VAD_RATE = 16000;
 /** Samples of a chunk. */
 export const VAD_CHUNK = 512;
-/** Samples before a chunk that are heard with it. */
+/** Samples before a chunk that belong to its input. */
 export const VAD_CONTEXT = 64;
 /** Units of the LSTM. */
 export const VAD_HIDDEN = 128;
-/** Samples of a frame of the spectrum, from frame to frame, and frames of a chunk. */
+/** Short-time Fourier transform: samples per frame, samples between frames, and frames per chunk. */
 const FFT = { size: 256, hop: 128, frames: 4 } as const;
 const BINS = FFT.size / 2 + 1;
-/** Samples after a chunk that mirror its end. */
+/** Samples of padding after a chunk, which mirror its end. */
 const MIRRORED = (FFT.frames - 1) * FFT.hop + FFT.size - VAD_CONTEXT - VAD_CHUNK;
 
-/** The convolutions over frames, of three taps and padding 1; frames in and out. */
+/** Convolutions over the frames of a chunk, with three taps and padding 1. */
 const CONVOLUTIONS = [
   { inChannels: BINS, outChannels: 128, inFrames: 4, stride: 1 },
   { inChannels: 128, outChannels: 64, inFrames: 4, stride: 2 },
@@ -39,21 +42,21 @@ type Convolution = (typeof CONVOLUTIONS)[number];
 const TAPS = 3;
 const outFrames = ({ inFrames, stride }: Convolution): number => inFrames / stride;
 
-/** The weights on a device. */
+/** Weights on a device. */
 export interface SileroVad {
   /** [2 BINS, 256]: Hann window times cosines, then minus sines. */
   readonly dft: LinearWeight;
-  /** Of each of CONVOLUTIONS: [frames out * channels out, frames in * channels in], and a bias for each output. */
+  /** For each of CONVOLUTIONS: a matrix [frames out * channels out, frames in * channels in], and a bias for each of its rows. */
   readonly layers: readonly { readonly weight: LinearWeight; readonly bias: Tensor }[];
   readonly lstm: LstmWeight;
   /** [1, 128] and its bias [1]. */
   readonly out: { readonly weight: LinearWeight; readonly bias: Tensor };
 }
 
-/** Of a buffer, on every device. */
+/** Least bytes of a buffer, on every device. */
 const LEAST_BYTES = 16;
 
-/** Bytes of the weights on a device, as loadSileroVad stores them: matrices in f16 with rows padded to 8, the DFT and vectors in f32. */
+/** Device bytes of the weights as loadSileroVad stores them: matrices in f16 with rows padded to 8, the DFT and vectors in f32. */
 export function sileroVadBytes(): number {
   const matrix = (rows: number, columns: number, size: number): number => alignUp(rows, 8) * columns * size;
   const gates = 4 * VAD_HIDDEN;
@@ -65,7 +68,7 @@ export function sileroVadBytes(): number {
   return matrix(2 * BINS, FFT.size, 4) + layers.reduce((sum, bytes) => sum + bytes, lstm) + matrix(1, VAD_HIDDEN, 2) + LEAST_BYTES;
 }
 
-/** Reads models/silero-vad; throws EngineError('invalid_model') for anything else. */
+/** Loads the checkpoint models/silero-vad; throws EngineError('invalid_model') for anything else. */
 export async function loadSileroVad(device: Device, checkpoint: Checkpoint): Promise<SileroVad> {
   const loader = new WeightLoader(device, checkpoint, floatStorage('f16'));
   const layers: { weight: LinearWeight; bias: Tensor }[] = [];
@@ -93,7 +96,7 @@ export async function loadSileroVad(device: Device, checkpoint: Checkpoint): Pro
   return { dft: packLinear(device, 'vad dft', dftBasis(), 2 * BINS, FFT.size), layers, lstm: lstmWeight('vad lstm', weight, 1), out };
 }
 
-/** The windowed DFT [2 BINS, 256]; its window is a periodic Hann window. */
+/** The DFT matrix [2 BINS, 256] with a periodic Hann window. */
 function dftBasis(): Float32Array {
   return Float32Array.from({ length: 2 * BINS * FFT.size }, (_, at) => {
     const [row, n] = [Math.floor(at / FFT.size), at % FFT.size];
@@ -103,7 +106,7 @@ function dftBasis(): Float32Array {
   });
 }
 
-/** A convolution [channels out, channels in, 3] over all frames of a chunk as one matrix: taps beyond the ends meet zeros, so they are left out. */
+/** A convolution [channels out, channels in, 3] over all frames of a chunk as one matrix. Taps that fall into the padding are left out. */
 function unrolled(taps: Float32Array, layer: Convolution): Float32Array {
   const { inChannels, outChannels, inFrames, stride } = layer;
   const width = inFrames * inChannels;
@@ -119,14 +122,14 @@ function unrolled(taps: Float32Array, layer: Convolution): Float32Array {
   return matrix;
 }
 
-/** What a block of chunks is computed in. */
+/** Activations for a block of chunks. */
 export interface VadWorkspace {
   /** Chunks of a block. */
   readonly chunks: number;
   /** [4 chunks, 256] from vadFrames. */
   readonly frames: Tensor;
   readonly spectrum: Tensor;
-  /** [chunks, columns] of what goes into each convolution, and what comes out of the last. */
+  /** [chunks, columns]: the input of each convolution, and the output of the last. */
   readonly rows: readonly Tensor[];
   readonly gates: Tensor;
   readonly hidden: Tensor;
@@ -137,7 +140,7 @@ export interface VadWorkspace {
   readonly kept: Tensor;
 }
 
-/** Tensors for blocks of `chunks`. */
+/** Allocates activations for blocks of `chunks` chunks. */
 export function createVadWorkspace(device: Device, chunks: number): VadWorkspace {
   const widths = [FFT.frames * BINS, ...CONVOLUTIONS.map((layer) => outFrames(layer) * layer.outChannels)];
   return {
@@ -153,7 +156,7 @@ export function createVadWorkspace(device: Device, chunks: number): VadWorkspace
   };
 }
 
-/** The frames [4 chunks, 256] of samples that begin with the 64 before the first chunk; zeros stand for what is missing at their end. */
+/** Cuts samples into frames [4 chunks, 256]. `samples` begin with the 64 before the first chunk; zeros are added where they end early. */
 export function vadFrames(samples: Float32Array, chunks: number): Float32Array {
   const frames = new Float32Array(chunks * FFT.frames * FFT.size);
   const heard = VAD_CONTEXT + VAD_CHUNK;
@@ -168,7 +171,10 @@ export function vadFrames(samples: Float32Array, chunks: number): Float32Array {
   return frames;
 }
 
-/** Probabilities of the first `steps` chunks of the workspace's frames; the state goes on from `kept` to there. */
+/**
+ * Leaves the speech probabilities of the first `steps` chunks of ws.frames in ws.probabilities; the LSTM state in ws.kept advances by as
+ * many.
+ */
 export function sileroVad(rec: Recorder, vad: SileroVad, ws: VadWorkspace, steps: number): void {
   const { chunks, frames, spectrum, rows } = ws;
   linear(rec, { x: frames, weight: vad.dft, out: spectrum });

@@ -11,26 +11,29 @@ export interface WhisperConfig {
   readonly channels: number;
   readonly encoder: StackConfig;
   readonly decoder: StackConfig;
-  /** Positions the encoder puts out for a window. */
+  /** Positions that the encoder returns for a full window, S. */
   readonly sourcePositions: number;
-  /** Tokens of prompt and transcript together. */
+  /** Most tokens of prompt and transcript together. */
   readonly targetPositions: number;
   readonly activation: Activation;
   readonly mel: MelSettings;
-  /** Mel frames of the longest window the encoder takes: two a position. */
+  /** Mel frames of the longest window that the encoder takes: two per position. */
   readonly frames: number;
   readonly windows: WindowSettings;
 }
 
-/** How audio is cut for a checkpoint, and how much of a window is encoded. */
+/** How audio is cut into windows, and how much of a window is encoded. */
 export interface WindowSettings {
-  /** Samples of a window at most. */
+  /** Most samples in a window. */
   readonly samples: number;
-  /** Mel frames that a window is encoded with at most. */
+  /** Most mel frames that a window is encoded with. */
   readonly frames: number;
-  /** Mel frames of silence after a window's audio; undefined = up to the encoder's longest window, as OpenAI's checkpoints were trained. */
+  /**
+   * Mel frames of silence after a window's audio; undefined = silence fills the encoder's longest window, as OpenAI's checkpoints were
+   * trained.
+   */
   readonly padding: number | undefined;
-  /** Decibels by which noise that lasts is taken down at most; absent = it is left, as OpenAI's checkpoints were trained. */
+  /** Most decibels by which steady noise is attenuated; absent = it is left, as OpenAI's checkpoints were trained. */
   readonly denoise?: number;
 }
 
@@ -40,29 +43,32 @@ export interface StackConfig {
   readonly ffn: number;
 }
 
-/** Ids that steer decoding, from generation_config.json, config.json and the tokenizer's added tokens. */
+/** Special token ids, from generation_config.json, config.json and the tokenizer's added tokens, and decoding settings. */
 export interface WhisperTokens {
   readonly start: number;
   readonly eos: number;
   /** ISO 639-1 code -> id; empty for English-only checkpoints. */
   readonly languages: ReadonlyMap<string, number>;
   readonly transcribe: number | undefined;
-  /** Of checkpoints that know a language besides English to translate from. */
+  /** Undefined in checkpoints without a language other than English to translate from. */
   readonly translate: number | undefined;
   readonly noTimestamps: number | undefined;
-  /** Begins the text that precedes the audio; undefined where the checkpoint was not trained with any. */
+  /** Begins a prompt of the text before the audio; undefined where the checkpoint was not trained with any. */
   readonly previous: number | undefined;
   readonly noSpeech: number | undefined;
   /** First timestamp id; the vocabulary's size where there are none. */
   readonly timestampBegin: number;
-  /** Latest first timestamp, in steps of 20 ms. */
+  /** Latest timestamp that a transcript may begin with, in steps of 20 ms. */
   readonly maxInitialTimestamp: number;
   readonly suppress: readonly number[];
-  /** Suppressed as first token of a transcript. */
+  /** Token ids suppressed as the first of a transcript. */
   readonly beginSuppress: readonly number[];
-  /** Transcripts a window is searched with (beam search); 1 = greedy. */
+  /** Width of the beam search; 1 = greedy. */
   readonly beams: number;
-  /** What is heard in a window is rejected when it packs better than `compressionRatio` or is less likely, on average, than `logprob`; and is silence then where noSpeech is likelier than `noSpeech`. */
+  /**
+   * A window's transcript is rejected when it compresses better than `compressionRatio` or its mean log-probability is below `logprob`. If
+   * so, and the <|nospeech|> probability is above `noSpeech`, the window is silence.
+   */
   readonly thresholds: { readonly compressionRatio: number; readonly logprob: number; readonly noSpeech: number };
 }
 
@@ -70,7 +76,7 @@ const ACTIVATIONS: ReadonlyMap<unknown, Activation> = new Map([
   ['gelu', 'gelu'], ['gelu_new', 'gelu_tanh'], ['gelu_pytorch_tanh', 'gelu_tanh'], ['relu', 'relu'], ['silu', 'silu'],
 ]); // prettier-ignore
 
-/** No weight's shape says whether these are right, and tables are made from them; steps are those of the kernels. */
+/** Bounds of audio settings, which no weight's shape confirms although tables are made from them; steps are those of the kernels. */
 const AUDIO = {
   sampling_rate: { most: 192_000, step: 1 },
   n_fft: { most: 8192, step: 2 },
@@ -78,7 +84,10 @@ const AUDIO = {
   feature_size: { most: 512, step: 1 },
 } as const;
 
-/** Reads the sizes; throws EngineError('invalid_model') naming the field that is missing or not supported. `file` is where `preprocessor` stands. */
+/**
+ * Reads the sizes; throws EngineError('invalid_model') naming the field that is missing or not supported. `file` is the name of the file
+ * that `preprocessor` is from.
+ */
 export function parseWhisperConfig(config: Json, preprocessor: Json, file = 'preprocessor_config.json'): WhisperConfig {
   const size = (json: Json, file: string, name: string): number => {
     const value = json[name];
@@ -132,8 +141,8 @@ export function parseWhisperConfig(config: Json, preprocessor: Json, file = 'pre
 }
 
 /**
- * Keys of our own beside the published ones: `window_seconds` is the longest window, `window_padding_seconds` the silence that is encoded after one,
- * `window_denoise_db` how far noise that lasts is taken down.
+ * Reads keys of our own beside the published ones: `window_seconds` is the longest window, `window_padding_seconds` the silence that is
+ * encoded after it, `window_denoise_db` the attenuation of steady noise.
  */
 function parseWindows(preprocessor: Json, file: string, { sampleRate, hop }: MelSettings, longest: number): WindowSettings {
   const number = (name: string, least: number, most: number): number | undefined => {
@@ -149,17 +158,17 @@ function parseWindows(preprocessor: Json, file: string, { sampleRate, hop }: Mel
   return { samples, padding, frames: framesToEncode(samples, padding, hop, longest), ...(denoise !== undefined && { denoise }) };
 }
 
-/** Decibels: beyond, nothing is left of what is quieter. */
+/** Largest `window_denoise_db`: beyond it nothing quieter is left. */
 const MOST_DENOISE = 60;
 
-/** So that a window of any length has a number of positions that the kernels compiled at the warm-up take. */
+/** Frames are rounded up to this, so that the kernels compiled at warm-up fit a window of any length. */
 const FRAME_STEP = 32;
 
 function framesToEncode(samples: number, padding: number | undefined, hop: number, longest: number): number {
   return padding === undefined ? longest : Math.min(longest, alignUp(Math.ceil(samples / hop) + padding, FRAME_STEP));
 }
 
-/** Mel frames that a window of so many samples is encoded with. */
+/** Mel frames that a window of `samples` samples is encoded with. */
 export function windowFrames({ windows, mel, frames }: WhisperConfig, samples: number): number {
   return framesToEncode(samples, windows.padding, mel.hop, frames);
 }
@@ -184,7 +193,7 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
   const fromTokenizer = [...added].filter(([name, token]) => /^<\|[a-z]{2,3}\|>$/.test(name) && token > start);
   const languages = new Map([...(named.size > 0 ? named : fromTokenizer)].map(([name, token]) => [name.replace(/[<|>]/g, ''), token]));
   const task = (name: string): number | undefined => recordOf(generation['task_to_id']).get(name) ?? added.get(`<|${name}|>`);
-  // A key of our own: checkpoints that list the token without having learnt what it means.
+  // A key of our own, false in checkpoints that list the token without having been trained with it.
   const prompts = generation['trained_with_prompts'] !== false;
   const begin = noTimestamps === undefined ? vocabulary : noTimestamps + 1;
   const tokens: WhisperTokens = {
@@ -201,7 +210,7 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
     suppress: integers(generation['suppress_tokens'] ?? config['suppress_tokens']),
     beginSuppress: integers(generation['begin_suppress_tokens'] ?? config['begin_suppress_tokens']),
     beams: beamsOf(generation['num_beams']),
-    // The names are transformers', the defaults OpenAI's.
+    // The field names are transformers', the defaults OpenAI's.
     thresholds: {
       compressionRatio: numberOf(generation['compression_ratio_threshold']) ?? 2.4,
       logprob: numberOf(generation['logprob_threshold']) ?? -1,
@@ -215,23 +224,24 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
   throw new EngineError('invalid_model', `generation_config.json or tokenizer.json names the token ${wrong}; the model has tokens 0 to ${vocabulary - 1}`); // prettier-ignore
 }
 
-/** The languages that a checkpoint knows, as ISO 639-1; those without a token for any are English-only. */
+/** The languages that a checkpoint transcribes, as ISO 639-1 codes; one without language tokens is English-only. */
 export function languagesOf({ languages }: Pick<WhisperTokens, 'languages'>): readonly string[] {
   return languages.size > 0 ? [...languages.keys()] : ['en'];
 }
 
-/** Of a decoder: the index of a layer, and of a head in it. */
+/** A decoder's attention head: index of its layer, and of the head in the layer. */
 export interface AlignmentHead {
   readonly layer: number;
   readonly head: number;
 }
 
-/** So many at most where the checkpoint names none: they cost memory, and their mean gets no better. */
+/** Most heads where the checkpoint names none: more cost memory without improving their mean. */
 const MAX_UNNAMED_HEADS = 40;
 
 /**
- * Heads whose cross attention follows the speech word by word: generation_config.json's `alignment_heads`, pairs of layer and head. Without them, or
- * where they are those of a larger model that this one was made of, as OpenAI's code all heads of the upper half of the layers, or some of them.
+ * Heads whose cross-attention follows the speech word by word: generation_config.json's `alignment_heads`, pairs of layer and head. Without
+ * them, or where they are those of a larger model that was distilled, the heads of the upper half of the layers as in OpenAI's code, at
+ * most MAX_UNNAMED_HEADS of them.
  */
 export function alignmentHeads(generation: Json, { layers, heads }: StackConfig): readonly AlignmentHead[] {
   const named = Array.isArray(generation['alignment_heads']) ? (generation['alignment_heads'] as readonly unknown[]) : [];
@@ -249,7 +259,10 @@ export function alignmentHeads(generation: Json, { layers, heads }: StackConfig)
   }));
 }
 
-/** Ids that begin a transcript: start, language and task where the checkpoint has them, and <|notimestamps|> unless timestamps are asked. */
+/**
+ * Token ids that begin a transcript: start, language and task where the checkpoint has them, and <|notimestamps|> unless timestamps are
+ * wanted.
+ */
 export function transcriptPrompt(
   tokens: WhisperTokens,
   language: string | undefined,
@@ -265,7 +278,7 @@ export function transcriptPrompt(
   return prompt;
 }
 
-/** More would not fit a step beside other windows'. */
+/** Wider beams would not fit a step beside other windows'. */
 const MAX_BEAMS = 8;
 
 function beamsOf(value: unknown = 1): number {

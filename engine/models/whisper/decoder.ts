@@ -13,7 +13,7 @@ import type { WhisperConfig } from './config.ts';
 import { LAYER_NORM_EPS, feedForward } from './encoder.ts';
 import type { DecoderLayer, WhisperWeights } from './weights.ts';
 
-/** What a step of the decoder reads; T rows, each one token of some sequence, B of them sampled. */
+/** Input of a decoder step: T rows, each one token of a sequence, B of them sampled. */
 export interface DecoderInput {
   /** [T] u32. */
   readonly ids: Tensor;
@@ -21,33 +21,36 @@ export interface DecoderInput {
   readonly positions: Tensor;
   /** [T] u32: row of the self-attention cache that takes the token's key and value. */
   readonly cacheRows: Tensor;
-  /** A tile for each row: the keys of its sequence up to its own. */
+  /** One tile per row: the keys of its sequence up to its own. */
   readonly selfTiles: Tiles;
-  /** Rows of one window share a tile: its keys. */
+  /** Rows of one window share a tile: the window's keys. */
   readonly crossTiles: Tiles;
-  /** [B] u32: rows whose logits are wanted. */
+  /** [B] u32: rows that give logits. */
   readonly sampledRows: Tensor;
   readonly rows: number;
   readonly samples: number;
 }
 
-/** Keys and values of all slots, layer by layer: [rows, 2 C], key then value. A slot is a window with `lanes` transcripts of it. There may come to be more slots (growDecoderCache). */
+/**
+ * Key and value cache of the decoder, by layer: [rows, 2 C], key then value. A slot holds one window and its `lanes` transcripts. Slots are
+ * added by growDecoderCache.
+ */
 export interface DecoderCache {
   slots: number;
   readonly lanes: number;
-  /** Rows from lane to lane. */
+  /** Self-attention rows per lane. */
   readonly selfRows: number;
-  /** Rows from slot to slot. */
+  /** Cross-attention rows per slot. */
   readonly crossRows: number;
   self: readonly Tensor[];
-  /** In textures where attention reads them faster. */
+  /** Cross-attention caches; textures where attention reads those faster. */
   cross: readonly Tensor[];
   readonly crossInTexels: boolean;
-  /** [rows, 2 C]: keys and values on their way from row to row. */
+  /** [copies, 2 C]: scratch for copyCacheRows. */
   readonly moved: Tensor;
 }
 
-/** Bytes one slot of a cache takes, for a window of up to `positions`. */
+/** Bytes of one cache slot, for a window of up to `positions` encoder positions. */
 export function decoderSlotBytes(config: WhisperConfig, lanes: number, positions: number): number {
   return config.decoder.layers * (crossRowsOf(positions) + lanes * config.targetPositions) * 2 * config.channels * 4;
 }
@@ -55,7 +58,10 @@ export function decoderSlotBytes(config: WhisperConfig, lanes: number, positions
 /** Views start at multiples of 256 bytes. */
 const crossRowsOf = (positions: number): number => alignUp(positions, 64);
 
-/** Allocates the caches of `slots` windows of up to `positions`, which may come to be `most`; `copies` is how many rows can be copied at once. */
+/**
+ * Allocates caches for `slots` windows of up to `positions` encoder positions, which may grow to `most` slots; `copies` is the most rows
+ * that copyCacheRows copies at once.
+ */
 export function createDecoderCache(
   device: Device,
   config: WhisperConfig,
@@ -87,7 +93,7 @@ function slotsOf(
   return { slots, self: inBuffers('self', lanes * selfRows), cross: crossInTexels ? inTexels() : inBuffers('cross', crossRows) };
 }
 
-/** Gives a cache `slots` of them. What was stored is copied behind all work submitted before. */
+/** Grows a cache to `slots` slots. The contents are copied after all work submitted so far. */
 export function growDecoderCache(device: Device, cache: DecoderCache, slots: number): void {
   const { self, cross } = cache;
   const more = slotsOf(device, cache, { layers: self.length, width: self[0]!.shape[1]!, slots });
@@ -99,7 +105,7 @@ export function growDecoderCache(device: Device, cache: DecoderCache, slots: num
   Object.assign(cache, more);
 }
 
-/** self[layer][to[i]] = self[layer][from[i]]; no row is in both lists. */
+/** Copies rows of the self-attention cache in every layer: self[layer][to[i]] = self[layer][from[i]]. No row may be in both lists. */
 export function copyCacheRows(
   rec: Recorder,
   { cache: { self, moved }, from, to, rows }: { cache: DecoderCache; from: Tensor; to: Tensor; rows: number },
@@ -110,11 +116,11 @@ export function copyCacheRows(
   }
 }
 
-/** Tensors a step is computed in. */
+/** Activations of a decoder step. */
 export interface DecoderWorkspace {
   readonly tokens: Tensor;
   readonly places: Tensor;
-  /** [T, C]: the residual stream; each sublayer moves it to the next of the three. */
+  /** [T, C]: the residual stream; each sublayer writes it to the next of the three. */
   readonly stream: readonly [Tensor, Tensor, Tensor];
   readonly normed: Tensor;
   /** [T, 3 C]. */
@@ -129,7 +135,7 @@ export interface DecoderWorkspace {
   readonly logits: Tensor;
 }
 
-/** Allocates a step's tensors for up to `rows` rows, `samples` of them sampled. */
+/** Allocates activations for up to `rows` rows, `samples` of them sampled. */
 export function createDecoderWorkspace(device: Device, config: WhisperConfig, rows: number, samples: number): DecoderWorkspace {
   const { channels: C, vocabulary, decoder } = config;
   const f32 = (name: string, shape: readonly number[]): Tensor => device.tensor(`decoder ${name}`, 'f32', shape);
@@ -156,7 +162,7 @@ export interface DecoderArgs {
   readonly input: DecoderInput;
 }
 
-/** Logits [B, V] of the sampled rows into workspace.logits; stores the keys and values of all rows. */
+/** Appends a decoder step: stores the keys and values of all rows, and leaves the sampled rows' logits [B, V] in workspace.logits. */
 export function decode(rec: Recorder, args: DecoderArgs): void {
   const { weights, workspace: ws, input } = args;
   const { decoder } = weights;
@@ -167,7 +173,10 @@ export function decode(rec: Recorder, args: DecoderArgs): void {
   linear(rec, { x: ws.lastNormed, weight: decoder.tokens, out: ws.logits, rows: samples });
 }
 
-/** Rows through all layers, without logits. `attended` is called where a layer's queries of the cross attention [T, C] are in workspace.query. */
+/**
+ * Appends all layers, without logits. `attended` is called after each layer's cross-attention, when its queries [T, C] are in
+ * workspace.query.
+ */
 export function decodeLayers(
   rec: Recorder,
   { config, weights: { decoder }, workspace: ws, cache, input }: DecoderArgs,
@@ -185,7 +194,7 @@ export function decodeLayers(
   });
 }
 
-/** stream[0] -> stream[1]. */
+/** stream[1] = stream[0] + self-attention. */
 function selfAttention(
   rec: Recorder,
   { channels: C, decoder: { heads } }: WhisperConfig,
@@ -204,7 +213,7 @@ function selfAttention(
   linear(rec, { x: ws.attended, ...self.out, residual: ws.stream[0], out: ws.stream[1], rows });
 }
 
-/** stream[1] -> stream[2]. */
+/** stream[2] = stream[1] + cross-attention over the window. */
 function crossAttention(
   rec: Recorder,
   { channels: C, decoder: { heads } }: WhisperConfig,

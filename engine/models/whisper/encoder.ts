@@ -14,9 +14,9 @@ import type { FeedForwardWeights, WhisperWeights } from './weights.ts';
 /** torch.nn.LayerNorm's default, which Whisper keeps. */
 export const LAYER_NORM_EPS = 1e-5;
 
-/** Tensors one window is encoded in; L mel frames, S = L / 2 positions, C channels. */
+/** Activations of the encoder for one window: L mel frames, S = L / 2 positions, C channels. */
 export interface EncoderWorkspace {
-  /** [L + taps - 1, hop]: samples as melInput lays them out. */
+  /** [L + taps - 1, hop]: samples, laid out by melInput. */
   readonly samples: Tensor;
   readonly mel: LogMelWorkspace;
   /** [L, mels padded to 4]. */
@@ -35,7 +35,7 @@ export interface EncoderWorkspace {
   readonly ffn: Tensor;
 }
 
-/** Allocates the encoder's tensors for a window of up to `L` mel frames. */
+/** Allocates the encoder's activations for a window of up to `L` mel frames. */
 export function createEncoderWorkspace(device: Device, config: WhisperConfig, L = config.frames): EncoderWorkspace {
   const { channels: C, mel } = config;
   const S = L / 2;
@@ -62,13 +62,13 @@ export interface EncoderArgs {
   readonly weights: WhisperWeights;
   readonly logMel: LogMel;
   readonly workspace: EncoderWorkspace;
-  /** Mel frames to compute, an even number. */
+  /** Mel frames to encode, an even number. */
   readonly frames: number;
-  /** Those of them that hold sound: what a checkpoint wants to have done about noise is done to them, and nothing without them. */
+  /** How many of them hold audio: the checkpoint's denoising applies to these. Absent = no denoising. */
   readonly heard?: number;
 }
 
-/** Samples -> encoder output [S, C] in workspace.normed; returns the number of positions. */
+/** Encodes the samples in workspace.samples; leaves the encoder output [S, C] in workspace.normed and returns S. */
 export function encodeAudio(rec: Recorder, args: EncoderArgs): number {
   const { workspace: ws, frames, heard } = args;
   const { denoise: decibels } = args.config.windows;
@@ -80,14 +80,14 @@ export function encodeAudio(rec: Recorder, args: EncoderArgs): number {
   return rows;
 }
 
-/** Two convolutions, the second of stride 2, and the positions: features -> hidden; returns the number of positions. */
+/** features -> hidden: two convolutions, the second of stride 2, plus position embeddings; returns the number of positions. */
 export function encoderStem(rec: Recorder, { weights: { encoder }, workspace: ws, frames }: EncoderArgs): number {
   conv1d(rec, { x: ws.features, weight: encoder.conv1, out: ws.stem, padding: 1, activation: 'gelu', rows: frames });
   const second = { x: ws.stem, weight: encoder.conv2, out: ws.hidden, stride: 2, padding: 1, rows: frames } as const;
   return conv1d(rec, { ...second, activation: 'gelu', residual: encoder.positions });
 }
 
-/** One pre-norm block: hidden -> hidden. */
+/** One pre-norm layer: hidden -> hidden. */
 export function encoderLayer(rec: Recorder, { config, weights, workspace: ws }: EncoderArgs, index: number, rows: number): void {
   const { self, ffn } = weights.encoder.layers[index]!;
   const { heads } = config.encoder;
@@ -101,7 +101,7 @@ export function encoderLayer(rec: Recorder, { config, weights, workspace: ws }: 
   feedForward(rec, config, ffn, { x: ws.middle, normed: ws.normed, ffn: ws.ffn, out: ws.hidden, rows, texels: true });
 }
 
-/** out = x + down(act(up(norm(x)))). */
+/** Feed-forward half of a layer: out = x + down(act(up(norm(x)))). */
 export function feedForward(
   rec: Recorder,
   { activation }: WhisperConfig,
@@ -113,7 +113,10 @@ export function feedForward(
   linear(rec, { x: ffn, ...down, residual: x, out, rows, texels });
 }
 
-/** Cross-attention keys and values of every decoder layer from the encoder's output, into the rows of `out[i]` [>= first + S, 2 C] from `first` on. */
+/**
+ * Computes the cross-attention keys and values of every decoder layer from the encoder output, into rows [first, first + rows) of
+ * out[layer] [>= first + rows, 2 C].
+ */
 export function encodeKeyValues(
   rec: Recorder,
   { weights, workspace: { normed, qkv } }: EncoderArgs,

@@ -14,11 +14,11 @@ import type { AlignmentHead, WhisperConfig, WhisperTokens } from './config.ts';
 import { loadWhisper } from './weights.ts';
 import type { WhisperWeights } from './weights.ts';
 
-/** A loaded checkpoint. */
+/** A loaded Whisper checkpoint. */
 export interface WhisperModel {
   readonly config: WhisperConfig;
   readonly tokens: WhisperTokens;
-  /** Whose attention says when a token is spoken; in order of their layers. */
+  /** Heads whose cross-attention gives the times of tokens, in order of their layers. */
   readonly alignmentHeads: readonly AlignmentHead[];
   readonly weights: WhisperWeights;
   readonly logMel: LogMel;
@@ -27,10 +27,10 @@ export interface WhisperModel {
   readonly weightBytes: number;
 }
 
-/** What a model folder says of itself: all but its weights. */
+/** What a model folder says of the model: all but its weights. */
 export type WhisperShape = Pick<WhisperModel, 'config' | 'tokens' | 'alignmentHeads'>;
 
-/** Reads a model folder's sizes, special tokens and heads. */
+/** Reads a model folder's sizes, special tokens and alignment heads. */
 export async function readWhisperFolder(folder: ModelFolder): Promise<WhisperShape> {
   const json = await folder.json('config.json');
   expectFamily(json, 'transcription');
@@ -42,7 +42,7 @@ export async function readWhisperFolder(folder: ModelFolder): Promise<WhisperSha
   return { config, tokens, alignmentHeads: alignmentHeads(generation, config.decoder) };
 }
 
-/** How sound becomes mel frames: in a file of its own, or, as transformers 5 writes a processor, in the one of all its parts. */
+/** Reads the mel settings, from a file of their own or, as transformers 5 writes a processor, from the file of all its parts. */
 async function readPreprocessor(folder: ModelFolder): Promise<readonly [extractor: Json, file: string]> {
   const extractor = (await folder.has(PREPROCESSOR)) ? undefined : (await folder.json(PROCESSOR, { optional: true }))['feature_extractor'];
   return isObject(extractor) ? [extractor, PROCESSOR] : [await folder.json(PREPROCESSOR), PREPROCESSOR];
@@ -51,7 +51,10 @@ async function readPreprocessor(folder: ModelFolder): Promise<readonly [extracto
 const PREPROCESSOR = 'preprocessor_config.json';
 const PROCESSOR = 'processor_config.json';
 
-/** Loads a model folder: config.json, preprocessor_config.json (or processor_config.json), safetensors, and, if there, generation_config.json and tokenizer.json. */
+/**
+ * Loads a model folder: config.json, preprocessor_config.json (or processor_config.json), safetensors, and, if there,
+ * generation_config.json and tokenizer.json.
+ */
 export async function loadWhisperModel(device: Device, folder: ModelFolder, storage: WeightStorage): Promise<WhisperModel> {
   const shape = await readWhisperFolder(folder);
   const { config } = shape;

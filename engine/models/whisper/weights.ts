@@ -28,7 +28,7 @@ export interface SelfAttentionWeights {
 export interface CrossAttentionWeights {
   readonly norm: Norm;
   readonly query: Projection;
-  /** [2 C, C]: key and value, applied to the encoder's output once a window. */
+  /** [2 C, C]: key and value, applied to the encoder's output once per window. */
   readonly keyValue: Projection;
   readonly out: Projection;
 }
@@ -58,7 +58,7 @@ export interface WhisperWeights {
     readonly norm: Norm;
   };
   readonly decoder: {
-    /** [V, C]: embedding table and, tied, the output projection. */
+    /** [V, C]: the embedding table and, tied to it, the output projection. */
     readonly tokens: LinearWeight;
     /** [targetPositions, C] f32, packed for lookup. */
     readonly positions: LinearWeight;
@@ -67,7 +67,7 @@ export interface WhisperWeights {
   };
 }
 
-/** Takes every tensor of a WhisperForConditionalGeneration checkpoint and fails on leftovers. */
+/** Loads every tensor of a WhisperForConditionalGeneration checkpoint; throws EngineError('invalid_model') on leftovers. */
 export async function loadWhisper(loader: WeightLoader, config: WhisperConfig): Promise<WhisperWeights> {
   const { channels: C, vocabulary, mel } = config;
   const encoderLayers: EncoderLayer[] = [];
@@ -114,7 +114,7 @@ async function projection(loader: WeightLoader, name: string, out: number, input
   return { weight: await loader.linear(`${name}.weight`, out, inputs), bias: await loader.tensor(`${name}.bias`, [out]) };
 }
 
-/** Projections of the same input as one matrix, e.g. ['k', 'v']. */
+/** Loads projections of the same input as one matrix, e.g. ['k', 'v']. */
 async function merged(loader: WeightLoader, prefix: string, names: readonly string[], channels: number): Promise<Projection> {
   const label = `${prefix}.${names.join('')}_proj`;
   const parts = names.map((name) => ({ name: `${prefix}.${name}_proj.weight`, outFeatures: channels }));

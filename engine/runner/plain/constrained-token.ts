@@ -48,7 +48,7 @@ function allowedScores(step: ConstrainedStep): Float64Array {
   return scores;
 }
 
-/** Of all values; -Infinity for none. */
+/** Log-sum-exp of all values; -Infinity for none. */
 export function logSumExp(values: Float64Array): number {
   const highest = Math.max(...values);
   if (highest === -Infinity) return -Infinity;

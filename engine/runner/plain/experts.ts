@@ -2,8 +2,9 @@
 import { linear } from '../plain.ts';
 
 /**
- * The k largest of each row of logits [T, stride], of which the first E columns are meant: the best first, of equal ones the first, and their probabilities in
- * a softmax over all. With `sigmoid` shares are sigmoids of the logits, and with a bias [E] what chooses is their sum.
+ * Chooses the k largest of the first E columns of each row of logits [T, stride], best first and of equal ones the first, with their
+ * probabilities in a softmax over all. With `sigmoid` shares are sigmoids of the logits, and the sum with a bias [E] decides which are
+ * chosen.
  */
 export function routes(
   logits: ArrayLike<number>,
@@ -36,7 +37,7 @@ export function tileExperts(chosen: readonly number[], { from, to }: { from: num
   return found;
 }
 
-/** Of every pair x W[its expert]^T; x [pairs, K], weight of an expert [N, K]. */
+/** x W[expert]^T for every pair; x [pairs, K], weight of an expert [N, K]. */
 export function expertLinear(
   x: ArrayLike<number>,
   chosen: readonly number[],
@@ -54,16 +55,16 @@ interface Combined {
   /** Added to the sum that shares are divided by. */
   readonly floor?: number;
   readonly scale?: number;
-  /** Of each expert, what its share is multiplied with. */
+  /** By expert: factor of its share. */
   readonly scales?: ArrayLike<number>;
-  /** What an expert of all rows made, [T, columns], and the logit of its share, [T]. */
+  /** Output of the shared expert, [T, columns], and the logit whose sigmoid is its share, [T]. */
   readonly shared?: { readonly rows: ArrayLike<number>; readonly gates: ArrayLike<number> };
   isHeld(expert: number): boolean;
 }
 
 /**
- * residual + the sum of a row's experts by their shares times scale, and of an expert of all rows by the sigmoid of its logit; y [pairs, C]; experts for which
- * `isHeld` is false are left out, after shares are normalised.
+ * residual + the sum of a row's experts by their shares times scale, and of an expert of all rows by the sigmoid of its logit; y [pairs,
+ * C]; experts for which `isHeld` is false are left out, after shares are normalised.
  */
 export function combine(
   y: ArrayLike<number>,

@@ -1,13 +1,13 @@
 /** Gates and norms that some families have, in f64. */
 
-/** What is left of a row's gates when those below their mean and `deviations` standard deviations are 0, and the others lose as much. */
+/** A row's gates, sparsified: each becomes max(0, gate - cut), where cut is the row's mean plus `deviations` standard deviations. */
 export function sparseGates(gates: readonly number[], deviations: number): number[] {
   const mean = gates.reduce((sum, gate) => sum + gate / gates.length, 0);
   const deviation = Math.sqrt(gates.reduce((sum, gate) => sum + (gate - mean) ** 2 / gates.length, 0));
   return gates.map((gate) => Math.max(gate - mean - deviations * deviation, 0));
 }
 
-/** gpt-oss's gate: what a gate lets through of its up. */
+/** gpt-oss's gated activation of a gate and its up. */
 export function clampedGate(gate: number, up: number, { alpha, limit }: { readonly alpha: number; readonly limit: number }): number {
   const kept = Math.min(gate, limit);
   return ((Math.max(-limit, Math.min(up, limit)) + 1) * kept) / (1 + Math.exp(-alpha * kept));
@@ -23,7 +23,10 @@ export function matchRms(x: ArrayLike<number>, like: ArrayLike<number>, rows: nu
   });
 }
 
-/** RMS norm of the query and key heads of qkv [T, H + 2 K, D], weight [2, D], and of those of values, without one; `full`: of all query heads and of all key heads, weight [(H + K) D]. */
+/**
+ * RMS norm of the query and key heads of qkv [T, H + 2 K, D], weight [2, D], and of those of values, without one; `full`: of all query
+ * heads and of all key heads, weight [(H + K) D].
+ */
 export function qkNorm(
   qkv: ArrayLike<number>,
   weight: ArrayLike<number>,

@@ -13,7 +13,10 @@ export interface LstmState {
   readonly c: Float64Array;
 }
 
-/** LSTM in f64, of one direction or forward and backward; x [T, I] -> [T, D H]. `states` of the directions are those it begins from, and get its end. */
+/**
+ * LSTM in f64, of one direction or forward and backward; x [T, I] -> [T, D H]. `states` of the directions are those it begins from, and get
+ * its end.
+ */
 export function lstm(
   x: ArrayLike<number>,
   directions: readonly Direction[],

@@ -6,9 +6,10 @@ import type { BlockFormat, OpenBlock } from '../../weights/block-format.ts';
 const TILE = 16;
 
 /**
- * Stored rows for the device: [words of a row][padded] u32, so that neighbouring rows (columns of the product) lie beside each other. A code's low bits are in
- * a word of their block with those of its neighbours: word w of 4-bit codes has codes 8 w + i in nibble 2 i and 8 w + 4 + i in nibble 2 i + 1, so that a
- * shift and a mask leave four codes in the four bytes; 2 bits alike, 16 codes a word. The high bits of quad i are bits i, or 2 i, of the bytes.
+ * Stored rows for the device: [words of a row][padded] u32, so that neighbouring rows (columns of the product) lie beside each other. A
+ * code's low bits are in a word of their block with those of its neighbours: word w of 4-bit codes has codes 8 w + i in nibble 2 i and 8 w
+ * + 4 + i in nibble 2 i + 1, so that a shift and a mask leave four codes in the four bytes; 2 bits alike, 16 codes a word. The high bits of
+ * quad i are bits i, or 2 i, of the bytes.
  */
 export function packBlocks(format: BlockFormat, bytes: Uint8Array, rows: number, columns: number, padded: number): Uint32Array {
   const blocks = columns / BLOCK;
@@ -50,7 +51,10 @@ function packCodes({ low, high }: BlockFormat, codes: Uint32Array, first: number
   }
 }
 
-/** The scales of an open block whose first block on the device is `block`. No function is made in here: that would take longer than all else. */
+/**
+ * The scales of an open block whose first block on the device is `block`. No function is made in here: that would take longer than all
+ * else.
+ */
 function packScales(
   format: BlockFormat,
   open: OpenBlock,

@@ -1,8 +1,13 @@
-/** Layers whose state is of a fixed size, in f64 and in no hurry: one sequence from its beginning, or from what is left of its beginning. */
+/**
+ * Layers whose state is of a fixed size, in f64 and in no hurry: one sequence from its beginning, or from what is left of its beginning.
+ */
 
 const silu = (x: number): number => x / (1 + Math.exp(-x));
 
-/** Causal convolution with one filter a channel, and what `end` makes of element i; x [T, C], weight [taps, C], tail [taps - 1, C] the inputs before x. Returns out [T, C] and the tail behind. */
+/**
+ * Causal convolution with one filter a channel, and what `end` makes of element i; x [T, C], weight [taps, C], tail [taps - 1, C] the
+ * inputs before x. Returns out [T, C] and the tail behind.
+ */
 export function causalConv(
   x: ArrayLike<number>,
   weight: ArrayLike<number>,
@@ -33,8 +38,8 @@ export interface DeltaShape {
 }
 
 /**
- * The gated delta rule as transformers' torch_recurrent_gated_delta_rule has it; qkv [T, 2 Hk Dk + Hv Dv], beta and alpha [T, Hv], slope and bias [Hv], state
- * [Hv, Dv, Dk]. Returns out [T, Hv Dv] and the state behind.
+ * The gated delta rule as transformers' torch_recurrent_gated_delta_rule has it; qkv [T, 2 Hk Dk + Hv Dv], beta and alpha [T, Hv], slope
+ * and bias [Hv], state [Hv, Dv, Dk]. Returns out [T, Hv Dv] and the state behind.
  */
 export function gatedDeltaRule(
   { keyHeads, heads, keyDim, valueDim, isTiled = false }: DeltaShape,

@@ -8,7 +8,7 @@ export interface LogMelCase {
   readonly mels: number;
   /** [mels][fftSize / 2 + 1]. */
   readonly filters: ArrayLike<number>;
-  /** Takes noise that lasts out of the first `heard` frames. */
+  /** Attenuates steady noise in the first `heard` frames. */
   readonly denoise?: Denoise;
 }
 
@@ -19,7 +19,7 @@ export interface Denoise {
   readonly least: number;
   readonly over: number;
   readonly spread: number;
-  /** What is left of a power at least. */
+  /** Least share of a power that is kept. */
   readonly keep: number;
 }
 

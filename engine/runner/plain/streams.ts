@@ -21,7 +21,10 @@ export function predictStreams({ values, streams, room, columns }: Streams, coef
   return out;
 }
 
-/** [S, R, C]: each stream and its share (1 + coefs [T, S]) of what a layer changed in the first, which is `passed` [T, C] behind it; `added` [T, C] in all but the first. */
+/**
+ * [S, R, C]: each stream and its share (1 + coefs [T, S]) of what a layer changed in the first, which is `passed` [T, C] behind it; `added`
+ * [T, C] in all but the first.
+ */
 export function correctStreams(
   { values, streams, room, columns }: Streams,
   passed: ArrayLike<number>,

@@ -1,4 +1,7 @@
-/** A Whisper as faster-whisper publishes it (model.bin, config.json, tokenizer.json or a vocabulary), as the Hugging Face folder it was made from. */
+/**
+ * A Whisper as faster-whisper publishes it (model.bin, config.json, tokenizer.json or a vocabulary), as the Hugging Face folder it was made
+ * from.
+ */
 import { EngineError } from '../../errors.ts';
 import { readJsonFile, readTextFile } from '../../platform/json-file.ts';
 import type { Platform } from '../../platform/platform.ts';
@@ -18,11 +21,11 @@ import type { WhisperShape } from './whisper-tensors.ts';
 
 const WEIGHTS = 'model.bin';
 const TOKENIZER = 'tokenizer.json';
-/** A list of 51,866 tokens takes 1.1 MB. */
+/** Most bytes of a vocabulary; one of 51,866 tokens takes 1.1 MB. */
 const VOCABULARY_BYTES = 16 * 2 ** 20;
 const PREPROCESSOR = 'preprocessor_config.json';
 
-/** A folder with a model.bin, or that file. */
+/** The format of folders with a model.bin, or of that file. */
 export const CTRANSLATE2: ModelFormat = {
   recognises: ({ path, names, head }) =>
     names ? names.includes(WEIGHTS) && !names.includes(MODEL_WEIGHTS) : head.length > 0 && /(^|[\\/])model\.bin$/.test(path),
@@ -61,7 +64,10 @@ async function openWhisper(platform: Platform, path: string): Promise<{ readonly
   }
 }
 
-/** tokenizer.json, or one made of the vocabulary: faster-whisper takes the tokenizer of openai/whisper-tiny where there is none. */
+/**
+ * The folder's tokenizer.json, or one derived from its vocabulary; faster-whisper uses the tokenizer of openai/whisper-tiny where there is
+ * none.
+ */
 async function readTokenizer(platform: Platform, folder: string): Promise<Json> {
   const path = platform.join(folder, TOKENIZER);
   if (await platform.exists(path)) return readJsonFile(platform, path);
@@ -72,7 +78,7 @@ async function readTokenizer(platform: Platform, folder: string): Promise<Json> 
   throw new EngineError('invalid_model', `file not found: ${path}, and neither vocabulary.json nor vocabulary.txt stands in its place`);
 }
 
-/** All tokens by name; what is wrong with the file beyond this is said by who reads it. */
+/** All token ids by name; other errors in the file are left to its readers. */
 function tokenIds({ model, added_tokens: added }: Json): ReadonlyMap<string, number> {
   const vocabulary = isObject(model) && isObject(model['vocab']) ? Object.entries(model['vocab']) : [];
   const special = (Array.isArray(added) ? added : []).flatMap((token: unknown) => (isObject(token) ? [[String(token['content']), token['id']] as const] : [])); // prettier-ignore

@@ -1,4 +1,4 @@
-/** The container that CTranslate2 (faster-whisper) keeps weights in: named variables one behind the other, little-endian and unaligned. */
+/** The container of CTranslate2's weights (faster-whisper): named variables one after the other, little-endian and unaligned. */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
 import { fromBF16, fromF16 } from '../../util/f16.ts';
@@ -6,27 +6,27 @@ import { product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import { ByteCursor, ReadAhead } from '../byte-cursor.ts';
 
-/** A variable's place in the file. */
+/** A variable and its place in the file. */
 export interface Variable {
   readonly dtype: VariableType;
-  /** [] is a single number. */
+  /** Shape; [] is a scalar. */
   readonly shape: readonly number[];
-  /** First byte. */
+  /** Offset of the first byte. */
   readonly start: number;
 }
 
 export type VariableType = keyof typeof TYPES;
 
 export interface ModelBin {
-  /** What the converter made, e.g. `WhisperSpec`. */
+  /** The converter's name of the model, e.g. `WhisperSpec`. */
   readonly spec: string;
   readonly revision: number;
   readonly variables: ReadonlyMap<string, Variable>;
-  /** Other name -> name of a variable. */
+  /** Aliases: other name -> name of a variable. */
   readonly aliases: ReadonlyMap<string, string>;
 }
 
-/** Bytes of an element and its reading, by the format's names. */
+/** Bytes and reader of an element, by the format's type names. */
 const TYPES = {
   f32: { bytes: 4, widen: (b: Uint8Array) => new Float32Array(b.buffer, b.byteOffset, b.byteLength / 4) },
   i8: { bytes: 1, widen: (b: Uint8Array) => Float32Array.from(new Int8Array(b.buffer, b.byteOffset, b.byteLength)) },
@@ -36,18 +36,20 @@ const TYPES = {
   bf16: { bytes: 2, widen: (b: Uint8Array) => fromBF16(new Uint16Array(b.buffer, b.byteOffset, b.byteLength / 2)) },
 } as const;
 
-/** Their numbers in the file. */
+/** Type names in the order of their ids. */
 const TYPE_IDS: readonly VariableType[] = ['f32', 'i8', 'i16', 'i32', 'f16', 'bf16'];
-/** Files before version 4 give an element's size instead. */
+/** Files before version 4 give an element's size instead of its type. */
 const TYPE_BY_SIZE: ReadonlyMap<number, VariableType> = new Map([[4, 'f32'], [1, 'i8'], [2, 'i16']]); // prettier-ignore
 
-/** Names are shown in messages; a spec and a variable's name have some 60 characters. */
+/** Longest name, since messages show it; a spec and a variable's name have some 60 characters. */
 const MAX_NAME = 512;
 const MAX_RANK = 8;
-/** large-v3 with int8 weights has 2,900. */
+/** Most variables; large-v3 with int8 weights has 2,900. */
 const MAX_VARIABLES = 1 << 16;
 
-/** Reads where everything lies, in ranges of a few kilobytes; throws EngineError('invalid_model') with the file and what is wrong with it. */
+/**
+ * Reads where each variable lies, a few kilobytes at a time; throws EngineError('invalid_model') with the file and what is wrong with it.
+ */
 export async function readModelBin(path: string, source: ByteSource): Promise<ModelBin> {
   const cursor = new ByteCursor(path, new ReadAhead(source), 0, source.size);
   const version = await u32(cursor, 'the version');
@@ -67,18 +69,18 @@ export async function readModelBin(path: string, source: ByteSource): Promise<Mo
   return { spec, revision, variables, aliases };
 }
 
-/** Elements [from, to) of a variable as they are stored, widened to f32. */
+/** Reads elements [from, to) of a variable as stored, widened to f32. */
 export async function readStored(source: ByteSource, variable: Variable, elements: Range): Promise<Float32Array> {
   return TYPES[variable.dtype].widen(aligned(await storedBytes(source, variable, elements)));
 }
 
-/** The bytes of elements [from, to). */
+/** Reads the bytes of elements [from, to). */
 export function storedBytes(source: ByteSource, { dtype, start }: Variable, { from, to }: Range): Promise<Uint8Array> {
   const { bytes } = TYPES[dtype];
   return source.read(start + from * bytes, (to - from) * bytes);
 }
 
-/** A file's positions are multiples of nothing, those of typed arrays are. */
+/** Copies bytes to an aligned buffer, as typed arrays need: positions in the file are not aligned. */
 function aligned(bytes: Uint8Array): Uint8Array {
   return bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
 }
@@ -118,7 +120,7 @@ async function u32(cursor: ByteCursor, what: string): Promise<number> {
   return (await cursor.view(4, what)).getUint32(0, true);
 }
 
-/** A length that counts the closing NUL, then the characters. */
+/** Reads a string: a length that counts the closing NUL, then the characters. */
 async function text(cursor: ByteCursor, what: string): Promise<string> {
   const length = (await cursor.view(2, what)).getUint16(0, true);
   if (length < 1 || length > MAX_NAME) throw broken(cursor.path, `${what} has ${length} bytes, expected 1 to ${MAX_NAME}`);

@@ -1,16 +1,16 @@
-/** A tokenizer.json for folders that have only the list of tokens, which is what CTranslate2's converter writes. */
+/** Derives a tokenizer.json from a list of tokens, which is all that CTranslate2's converter writes. */
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 
-/** Tokens of one byte, with which a byte-level vocabulary begins. */
+/** Number of single-byte tokens, with which a byte-level vocabulary begins. */
 const BYTES = 256;
-/** Names of tokens that are no text. */
+/** Pattern of control tokens. */
 const SPECIAL = /^<\|.*\|>$/;
-/** Tokens are merged pair by pair; the longest published one has 66 characters. */
+/** Longest token, since tokens are merged pair by pair; the longest published one has 66 characters. */
 const MAX_TOKEN = 256;
 const MAX_TOKENS = 2 ** 18;
 
-/** The tokens of vocabulary.txt (one a line) or vocabulary.json (a list), in the order of their ids; throws EngineError('invalid_model'). */
+/** Parses vocabulary.txt (one token per line) or vocabulary.json (a list), in the order of ids; throws EngineError('invalid_model'). */
 export function parseVocabulary(path: string, content: string): readonly string[] {
   const refuse = (why: string): never => {
     throw new EngineError('invalid_model', `${path} ${why}`);
@@ -32,8 +32,8 @@ export function parseVocabulary(path: string, content: string): readonly string[
 }
 
 /**
- * tokenizer.json of a byte-level BPE. Its merges are not in the list, but follow from it: tokens stand in the order in which they were merged, so
- * those before a token leave exactly the two parts that it was merged from.
+ * The tokenizer.json of a byte-level BPE. Its merges are not in the list but follow from it: tokens stand in the order in which they were
+ * merged, so the merges before a token leave exactly the two parts that it was merged from.
  */
 export function tokenizerOf(path: string, tokens: readonly string[]): Json {
   const special = tokens.flatMap((content, id) => (SPECIAL.test(content) ? [{ id, content }] : []));
@@ -43,7 +43,7 @@ export function tokenizerOf(path: string, tokens: readonly string[]): Json {
     throw new EngineError('invalid_model', `${path} is no byte-level vocabulary: its first ${BYTES} tokens are not the bytes; add the model's tokenizer.json`); // prettier-ignore
   }
   const merges = text.slice(BYTES).flatMap((token, i) => {
-    // The last one of the multilingual Whisper models, in front of the special ones, is empty.
+    // The last text token of multilingual Whisper, just before the special tokens, is empty.
     if (token === '') return [];
     const parts = partsOf(token, ranks, BYTES + i);
     if (parts.length === 2) return [parts];
@@ -61,10 +61,10 @@ export function tokenizerOf(path: string, tokens: readonly string[]): Json {
   };
 }
 
-/** Times are ids beyond the tokenizer's, as in the published files. */
+/** Timestamps are ids beyond the tokenizer's, as in the published files. */
 const TIME = /^<\|\d+\.\d+\|>$/;
 
-/** What merges of tokens before `rank` make of a token's characters. */
+/** The parts of a token after all merges that rank below it. */
 function partsOf(token: string, ranks: ReadonlyMap<string, number>, rank: number): string[] {
   const parts = [...token];
   for (;;) {

@@ -1,13 +1,16 @@
-/** What a Hugging Face folder says in its JSON files, for a Whisper that CTranslate2's converter kept only the weights and some lists of. */
+/** Derives the JSON files of a Hugging Face folder for a Whisper of which CTranslate2's converter kept only the weights and some lists. */
 import type { Json } from '../../util/json.ts';
 import type { WhisperShape } from './whisper-tensors.ts';
 
-/** CTranslate2's own test; English-only checkpoints have one token fewer, and list the same languages. */
+/**
+ * Vocabulary size from which a model is multilingual, as in CTranslate2. English-only checkpoints have one token fewer, and list the same
+ * languages.
+ */
 const MULTILINGUAL_VOCABULARY = 51_865;
-/** Of every published Whisper; no file of the folder has it. */
+/** The same in every published Whisper; no file of the folder has it. */
 const MAX_INITIAL_TIMESTAMP = 50;
 
-/** config.json as transformers writes it; sizes come from the weights' shapes. */
+/** The config.json as transformers writes it; sizes come from the weights' shapes. */
 export function whisperConfig({
   encoder,
   decoder,
@@ -39,8 +42,8 @@ export function whisperConfig({
 }
 
 /**
- * generation_config.json: the lists that config.json of the folder keeps, and ids by the tokens' names. Its `lang_ids` are not used: those of
- * English-only files start one too late.
+ * The generation_config.json: the lists in the folder's config.json, and ids by the tokens' names. The folder's `lang_ids` are not used:
+ * those of English-only files start one too late.
  */
 export function whisperGeneration({ vocabulary }: WhisperShape, settings: Json, ids: ReadonlyMap<string, number>): Json {
   const multilingual = vocabulary >= MULTILINGUAL_VOCABULARY;
@@ -62,7 +65,7 @@ export function whisperGeneration({ vocabulary }: WhisperShape, settings: Json, 
   return { ...all, lang_to_id: Object.fromEntries(languages), task_to_id: Object.fromEntries(tasks) };
 }
 
-/** preprocessor_config.json: constants of Whisper's feature extractor; windows as long as the encoder's positions. */
+/** The preprocessor_config.json: constants of Whisper's feature extractor, and windows as long as the encoder's positions. */
 export function whisperPreprocessor({ mels }: WhisperShape): Json {
   return { feature_extractor_type: 'WhisperFeatureExtractor', feature_size: mels, sampling_rate: 16_000, hop_length: 160, n_fft: 400 };
 }

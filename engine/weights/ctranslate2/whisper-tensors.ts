@@ -1,4 +1,4 @@
-/** Names and layouts: a Whisper in CTranslate2's variables as the tensors of Hugging Face's checkpoints. */
+/** Maps CTranslate2's variables of a Whisper to the tensors of Hugging Face's checkpoints. */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
 import { product, sizeOf } from '../../util/math.ts';
@@ -8,7 +8,7 @@ import type { ComputedTensor } from '../computed-checkpoint.ts';
 import { readStored, storedBytes } from './model-bin.ts';
 import type { ModelBin, Variable } from './model-bin.ts';
 
-/** What model.bin says about the model besides its weights. */
+/** What model.bin says of the model besides its weights. */
 export interface WhisperShape {
   readonly encoder: StackShape;
   readonly decoder: StackShape;
@@ -17,7 +17,7 @@ export interface WhisperShape {
   readonly mels: number;
   readonly sourcePositions: number;
   readonly targetPositions: number;
-  /** In transformers' words. */
+  /** The activation's name in transformers. */
   readonly activation: string;
 }
 
@@ -34,14 +34,14 @@ export interface WhisperWeights {
 
 /** CTranslate2's enum ActivationType. */
 const ACTIVATIONS = ['relu', 'gelu_new', 'silu', 'gelu', 'gelu_sigmoid', 'tanh'] as const;
-/** Settings of a decoder that is put together otherwise; Whisper's are all 0. */
+/** Settings of other decoder architectures; Whisper's are all 0. */
 const MUST_BE_ZERO = ['alibi', 'alibi_use_positive_positions', 'scale_alibi', 'scale_embeddings', 'start_from_zero_embedding', 'sliding_window'].map((name) => `decoder/${name}`); // prettier-ignore
-/** Settings that say nothing more, and the converter's placeholders; the real alignment heads stand in config.json. */
+/** Settings that add nothing, and the converter's placeholders; the real alignment heads are in config.json. */
 const UNUSED = ['decoder/alignment_heads', 'decoder/alignment_layer', 'encoder/activation', 'encoder/pre_norm', 'encoder/scale_embeddings'];
-/** Every published Whisper has heads of so many channels. */
+/** Channels per head of every published Whisper. */
 const HEAD_CHANNELS = 64;
 
-/** Finds a Whisper's tensors in a model.bin; throws EngineError('invalid_model') for what is no Whisper or is put together otherwise. */
+/** Finds a Whisper's tensors in a model.bin; throws EngineError('invalid_model') for another model or another architecture. */
 export async function whisperTensors(path: string, source: ByteSource, bin: ModelBin): Promise<WhisperWeights> {
   if (bin.spec !== 'WhisperSpec') throw new EngineError('invalid_model', `${path} holds a ${bin.spec}; of CTranslate2's models only Whisper (WhisperSpec) is read`); // prettier-ignore
   return new Mapping(path, source, bin).whisper();
@@ -57,7 +57,7 @@ class Mapping {
     this.#path = path;
     this.#source = source;
     this.#left = new Map(variables);
-    // The converter stores equal variables once, such as norms that nobody trained, and says nothing of a scale, which goes with them.
+    // The converter stores equal variables once, such as untrained norms, and does not mention that a scale goes with them.
     for (const [alias, name] of aliases) {
       for (const end of ['', '_scale']) {
         const variable = variables.get(name + end);
@@ -122,13 +122,13 @@ class Mapping {
     this.#take(`${from}/beta`, `${to}.bias`);
   }
 
-  /** Returns the number of outputs. */
+  /** Adds a linear layer; returns its number of outputs. */
   #linear(from: string, to: string): number {
     this.#take(`${from}/weight`, `${to}.weight`);
     return this.#take(`${from}/bias`, `${to}.bias`).shape[0] ?? 0;
   }
 
-  /** A matrix whose rows are several projections', as those. The keys' bias is zeros, which Whisper does without. */
+  /** Splits a matrix that stacks several projections into these. The keys' bias is all zeros, and Whisper has none. */
   async #fused(from: string, to: string, names: readonly string[]): Promise<void> {
     const weight = this.#remove(`${from}/weight`);
     const scale = this.#scale(`${from}/weight`, weight);
@@ -145,7 +145,7 @@ class Mapping {
     }
   }
 
-  /** Passes a variable on under another name. */
+  /** Adds a variable under another name. */
   #take(from: string, to: string): ComputedTensor {
     const variable = this.#remove(from);
     return this.#put(to, variable, variable.shape, { scale: this.#scale(from, variable) });
@@ -158,7 +158,7 @@ class Mapping {
     return variable;
   }
 
-  /** The scale of a quantised variable: a value a row for int8, a single one for int16. */
+  /** The scale of a quantised variable: a value per row for int8, a single one for int16. */
   #scale(name: string, { dtype, shape }: Variable): Variable | undefined {
     if (dtype !== 'i8' && dtype !== 'i16') return undefined;
     const scale = this.#remove(`${name}_scale`);
@@ -193,7 +193,10 @@ class Mapping {
     return tensor;
   }
 
-  /** Whole rows of stored bytes with what their scales are the inverse of: quotients become products, which differ in the last bit. */
+  /**
+   * Whole rows of stored bytes as I8 blocks, with the inverse of the stored scales: quotients become products, which differ in the last
+   * bit.
+   */
   async #rows(variable: Variable, scale: Variable, width: number, elements: Range): Promise<Uint8Array> {
     const codes = await storedBytes(this.#source, variable, elements);
     const rows = { from: elements.from / width, to: elements.to / width };
@@ -205,7 +208,7 @@ class Mapping {
     );
   }
 
-  /** Quotients of stored integers, the first of which is element `first`, and their scales. */
+  /** Dequantises by dividing stored integers, the first of which is element `first`, by their scales. */
   async #scaled(values: Float32Array, first: number, variable: Variable, scale: Variable): Promise<Float32Array> {
     const width = product(scale.shape) === 1 ? Infinity : product(variable.shape.slice(1));
     const row = (element: number): number => (width === Infinity ? 0 : Math.floor(element / width));
@@ -215,7 +218,7 @@ class Mapping {
     return values;
   }
 
-  /** A setting, undefined where the file has none. */
+  /** Reads a setting; undefined where the file has none. */
   async #number(name: string): Promise<number | undefined> {
     const variable = this.#left.get(name);
     if (!variable) return undefined;

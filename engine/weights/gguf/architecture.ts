@@ -1,4 +1,4 @@
-/** GGUF's architectures: what llama.cpp's converter makes of each family (conversion/*.py). */
+/** GGUF architectures, as llama.cpp's converter writes each family (conversion/*.py). */
 import { isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import { FOUR_NORMS, gemma, gemma3, gemma3n, gemma4 } from './gemma.ts';
@@ -7,13 +7,16 @@ import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
 
-/** Phi's tensors of several projections; llama.cpp calls gate and up together "up". */
+/** Phi's fused projections; llama.cpp calls the stacked gate and up "up". */
 const FUSED: ReadonlyMap<string, string> = new Map([
   ['attn_qkv', 'self_attn.qkv_proj'],
   ['ffn_up', 'mlp.gate_up_proj'],
 ]);
 
-/** OLMo's norms: behind each half of a layer. A file of OLMo 2 with a window is of OLMo 3, whose every fourth layer sees everything where it says no other (llama.cpp: models/olmo2.cpp). */
+/**
+ * OLMo's norms, after each half of a layer. An OLMo 2 file with a sliding window is an OLMo 3, in which every fourth layer has full
+ * attention unless the file says otherwise (llama.cpp: models/olmo2.cpp).
+ */
 function olmo(): Pick<Architecture, 'settings' | 'parts'> {
   return {
     parts: new Map([...FOUR_NORMS].filter(([stored]) => stored !== 'ffn_norm')),
@@ -21,7 +24,7 @@ function olmo(): Pick<Architecture, 'settings' | 'parts'> {
   };
 }
 
-/** Mistral's files say llama; those with a window are known by it. */
+/** Mistral's files name the architecture llama; a sliding window tells them apart. */
 function llama(): Pick<Architecture, 'settings'> {
   return { settings: (metadata, key) => (hasWindow(metadata, key) ? { model_type: 'mistral' } : {}) };
 }
@@ -37,19 +40,22 @@ function granite(): Pick<Architecture, 'settings' | 'reads'> {
     settings: (metadata, key, { headDim }) => {
       const given = names.map((name) => [name, metadata.number(key(KEYS[name])) ?? 1] as const);
       const settings = Object.fromEntries(given);
-      // 0, as llama.cpp has it, is the usual divisor.
+      // 0 means the default, as in llama.cpp.
       return { ...settings, attention_multiplier: metadata.number(key(KEYS.attention_multiplier)) || headDim ** -0.5 };
     },
   };
 }
 
-/** An expert's gates, then its ups. */
+/** Name of the tensor with each expert's gates, then its ups. */
 const FUSED_EXPERTS = 'mlp.experts.gate_up_proj';
 
-/** How llama.cpp makes shares of a router's logits, by `expert_gating_func`. */
+/** Router functions by their `expert_gating_func` in llama.cpp. */
 const GATINGS = { softmax: 1, sigmoid: 2 } as const;
 
-/** A layer's experts, each part as one matrix of all; llama.cpp makes the shares of a row's experts sum to 1 (models/qwen3moe.cpp), as published models want. */
+/**
+ * Mixtures of experts, which files store as one matrix of all experts per part. llama.cpp normalises a row's shares to 1
+ * (models/qwen3moe.cpp), as published models need.
+ */
 function experts(gating: keyof typeof GATINGS = 'softmax'): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
   return {
     parts: new Map([
@@ -74,7 +80,7 @@ function experts(gating: keyof typeof GATINGS = 'softmax'): Required<Pick<Archit
   };
 }
 
-/** An architecture with experts: its own names and settings, and those of experts. */
+/** Adds the names and settings of experts to an architecture. */
 function withExperts<Own extends Partial<Architecture>>(
   own: Own,
   more: Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>>,
@@ -84,7 +90,7 @@ function withExperts<Own extends Partial<Architecture>>(
   return { ...own, ...more, parts: new Map([...(own.parts ?? []), ...more.parts]), settings };
 }
 
-/** Qwen3.5's experts, and the one of all rows, whose columns are the only ones of an MLP (models/qwen35moe.cpp). */
+/** Qwen3.5's experts and its shared expert, the only dense MLP of these models (models/qwen35moe.cpp). */
 function qwen35Experts(): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
   const { parts, reads, settings } = experts();
   return {
@@ -97,7 +103,7 @@ function qwen35Experts(): Required<Pick<Architecture, 'settings' | 'reads' | 'pa
   };
 }
 
-/** LFM2's: behind the first layers, chosen by their sigmoids and a bias (models/lfm2moe.cpp). */
+/** LFM2's experts, in all layers after the first ones, chosen by sigmoid scores and a bias (models/lfm2moe.cpp). */
 function lfm2Experts(): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
   const { parts, reads, settings } = experts('sigmoid');
   return {
@@ -112,8 +118,8 @@ function lfm2Experts(): Required<Pick<Architecture, 'settings' | 'reads' | 'part
 }
 
 /**
- * Delta-nets. Value heads that share a key head are not neighbours in a file, but as many apart as there are key heads, in every tensor that has them: the
- * forward pass is told of it (conversion/qwen.py, _LinearAttentionVReorderBase).
+ * Qwen3.5's gated delta-nets. In every tensor of a file, the value heads that share a key head are not adjacent but lie as many apart as
+ * there are key heads; `linear_value_heads_tiled` tells the forward pass (conversion/qwen.py, _LinearAttentionVReorderBase).
  */
 function qwen35(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   const sizes = {
@@ -166,12 +172,15 @@ function qwen35(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   };
 }
 
-/** gpt-oss: windows by turns and a ramp of YaRN that nothing is cut off, neither of which files say (conversion/gpt_oss.py); no columns but the experts'. */
+/**
+ * gpt-oss. Files do not say that every other layer has a sliding window and that YaRN's ramp is not truncated (conversion/gpt_oss.py). The
+ * MLP size is that of an expert.
+ */
 function gptOss(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   const { parts, reads, settings } = experts();
   return {
     reads,
-    // Its own files in one tensor have gates and ups by turns; those of converters would not say so.
+    // Published fused tensors alternate gates and ups; a converter's file would not say whether its tensor does.
     parts: new Map([...[...parts].filter(([, name]) => name !== FUSED_EXPERTS), ['post_attention_norm', 'post_attention_layernorm']]),
     tensors: new Map([['attn_sinks.weight', 'self_attn.sinks']]),
     settings: (metadata, key, sizes) => {
@@ -187,7 +196,7 @@ function gptOss(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   };
 }
 
-/** Short convolutions, in the layers without heads of keys; the columns of the MLP are those that there are. */
+/** LFM2's short convolutions, in the layers with 0 key/value heads. The file's MLP columns are the actual number. */
 function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   return {
     parts: new Map([
@@ -207,7 +216,10 @@ function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   };
 }
 
-/** Queries that grow with their position, and YaRN with two factors that cancel each other (llama.cpp: models/mistral3.cpp). Files of Mistral Small 3 lack both. */
+/**
+ * Ministral 3's position-dependent query scale, and YaRN with two factors that cancel out (llama.cpp: models/mistral3.cpp). Files of
+ * Mistral Small 3 have neither.
+ */
 function ministral(): Pick<Architecture, 'settings'> {
   return {
     settings: (metadata, key) => {
@@ -221,7 +233,7 @@ function ministral(): Pick<Architecture, 'settings'> {
   };
 }
 
-/** By `general.architecture`. */
+/** Architectures by `general.architecture`. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['llama', { modelType: 'llama', permuted: true, activation: 'silu', ...llama() }],
   ['qwen2', { modelType: 'qwen2', permuted: false, activation: 'silu' }],
@@ -231,8 +243,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['gemma3', { modelType: 'gemma3_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma3() }],
   ['gemma3n', { modelType: 'gemma3n_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma3n() }],
   ['gemma4', { modelType: 'gemma4_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma4() }],
-  // Granite's multipliers; SmolLM3's unrotated layers are not in its files, but every fourth.
   ['granite', { modelType: 'granite', permuted: true, activation: 'silu', ...granite() }],
+  // SmolLM3's files do not name the layers without rotary embedding, which are every fourth.
   ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],
   ['mistral3', { modelType: 'ministral3', permuted: true, activation: 'silu', ...ministral() }],
   ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
@@ -245,7 +257,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['qwen35moe', { modelType: 'qwen3_5_moe_text', permuted: false, activation: 'silu', ...withExperts(qwen35(), qwen35Experts()) }],
 ]);
 
-/** The architecture that a file names; throws EngineError('invalid_model') that lists what there is. */
+/** The architecture that a file names; throws EngineError('invalid_model') that lists those that are read. */
 export function architectureOf(metadata: Metadata): Architecture & { readonly name: string } {
   const name = metadata.text('general.architecture') ?? metadata.refuse('general.architecture is missing');
   const kind = metadata.text('general.type') ?? 'model';
@@ -256,10 +268,12 @@ export function architectureOf(metadata: Metadata): Architecture & { readonly na
   return metadata.refuse(`its architecture is ${JSON.stringify(name)}; GGUF files of ${[...ARCHITECTURES.keys()].join(', ')} are read`);
 }
 
-/** More than any model has; a file that says so is damaged. */
+/** More layers than any model has; a file with more is damaged. */
 const MOST_LAYERS = 1024;
 
-/** Layers of the model; those behind them are of a head that guesses tokens. Lists of settings are made as long, so that they are few and whole. */
+/**
+ * Number of the model's layers, without the draft head's, which come after them. It is checked because lists of settings are made as long.
+ */
 export function layersOf(metadata: Metadata, architecture: string): number | undefined {
   const [key, headKey] = [`${architecture}.${KEYS.num_hidden_layers}`, `${architecture}.nextn_predict_layers`];
   const all = metadata.everyLayer(key);

@@ -8,13 +8,16 @@ import { rowLength } from './tensor-names.ts';
 import type { NamedTensor } from './tensor-names.ts';
 import type { GgufTensor } from './header.ts';
 
-/** The file that a tensor lies in. */
+/** An open GGUF file: the model, or one part of it. */
 export interface OpenPart {
   readonly path: string;
   readonly source: ByteSource;
 }
 
-/** The tensors of a GGUF file, or of its parts, under Hugging Face's names and in its order of rows; widened to f32 as they are read, or in the blocks of the file. */
+/**
+ * The tensors of a GGUF file, or of its parts, under Hugging Face's names and in its order of rows; read as f32 values or in the file's
+ * blocks.
+ */
 export class GgufCheckpoint implements Checkpoint {
   readonly #tensors: ReadonlyMap<string, NamedTensor>;
   readonly #parts: readonly OpenPart[];
@@ -80,7 +83,7 @@ function bytesOfRow(tensor: GgufTensor): number {
   return (rowLength(tensor) / tensor.type.values) * tensor.type.bytes;
 }
 
-/** Elements of a tensor in the order of the file, widened to f32. */
+/** Reads elements [from, to) of a tensor, in the file's order, widened to f32. */
 export async function readValues(source: ByteSource, { type, start }: GgufTensor, { from, to }: Range): Promise<Float32Array> {
   const first = Math.floor(from / type.values);
   const last = ceilDiv(to, type.values);
@@ -91,8 +94,8 @@ export async function readValues(source: ByteSource, { type, start }: GgufTensor
 }
 
 /**
- * Some values or bytes of a tensor whose rows, each of `width`, 2j and 2j + 1 of a head are Hugging Face's rows j and j + D/2: llama.cpp's converter puts the two
- * channels that are rotated together beside each other (conversion/llama.py, permute).
+ * Reads values or bytes of a tensor whose rows, `width` each, are permuted: the file's rows 2j and 2j + 1 of a head are Hugging Face's rows
+ * j and j + D/2, because llama.cpp's converter puts the two channels of a rotary pair next to each other (conversion/llama.py, permute).
  */
 async function readPaired<T extends Float32Array | Uint8Array>(
   read: (range: Range) => Promise<T>,
@@ -101,7 +104,7 @@ async function readPaired<T extends Float32Array | Uint8Array>(
   range: Range,
 ): Promise<T> {
   const head = headRows * width;
-  // Whole heads, of which the range may be a part.
+  // Read whole heads; the range may be a part of them.
   const heads = { from: Math.floor(range.from / head) * head, to: ceilDiv(range.to, head) * head };
   const paired = await read(heads);
   const found = paired.slice() as T;

@@ -1,4 +1,4 @@
-/** A GGUF file's settings as Hugging Face's config.json. */
+/** Derives Hugging Face's config.json from a GGUF file's metadata. */
 import type { Json } from '../../util/json.ts';
 import { architectureOf, layersOf } from './architecture.ts';
 import { describeValue } from './header.ts';
@@ -8,7 +8,7 @@ import { ropeOf } from './rope.ts';
 import type { RopeFactors } from './rope.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
 
-/** Settings that change what a model computes and that no decoder here follows, with the value that changes nothing. */
+/** Settings that would change what a model computes but that no decoder here supports, with the value that changes nothing. */
 const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = [
   ['expert_count', 0],
   ['logit_scale', 1],
@@ -23,7 +23,7 @@ const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = 
   ['use_parallel_residual', false],
 ];
 
-/** config.json of a file; `ropeFactors` are the values of ROPE_FACTORS where it has them. */
+/** The config.json of a file; `ropeFactors` are the values of its ROPE_FACTORS tensors, if it has them. */
 export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>, ropeFactors: RopeFactors | undefined): Json {
   const { name, modelType, activation, settings, byLayer = false, reads = [] } = architectureOf(metadata);
   const key = (rest: string): string => `${name}.${rest}`;
@@ -45,7 +45,7 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
   return {
     model_type: modelType,
     hidden_size: hidden,
-    // Files whose layers all have experts may lack it.
+    // Files whose layers all have experts may lack feed_forward_length.
     intermediate_size: byLayer || metadata.has(key(KEYS.num_experts)) ? every(KEYS.intermediate_size) : size(KEYS.intermediate_size),
     num_hidden_layers: layers,
     num_attention_heads: heads,
@@ -75,7 +75,10 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
   };
 }
 
-/** Which layers have the window, where a file says it: of each, or that one in so many has none (llama.cpp, load_swa_pattern). Others have what is usual in their family. */
+/**
+ * Layer types where a file gives them: a flag per layer, or a number n if every n-th layer has no sliding window (llama.cpp,
+ * load_swa_pattern). Other files have the default of their family.
+ */
 function windowsOf(metadata: Metadata, key: (rest: string) => string, layers: number): Json {
   const name = key('attention.sliding_window_pattern');
   const pattern = metadata.get(name);

@@ -1,35 +1,35 @@
-/** What has to be said of a family of GGUF files. */
+/** The description of a family of GGUF files. */
 import type { Json } from '../../util/json.ts';
 import type { Metadata } from './metadata.ts';
 import type { RopeFactors } from './rope.ts';
 
-/** What llama.cpp's converter makes of a family. */
+/** How llama.cpp's converter maps a family's tensors and settings. */
 export interface Architecture {
   /** config.json's `model_type`. */
   readonly modelType: string;
-  /** Rows of q and k stand as llama.cpp's rotation wants them: pairs of channels beside each other. */
+  /** Rows of q and k are permuted for llama.cpp's rotary embedding: the channels of a pair are adjacent. */
   readonly permuted: boolean;
   /** config.json's `hidden_act`. */
   readonly activation: string;
-  /** Names of a layer's parts that are not as in PARTS. */
+  /** Names of a layer's parts that differ from PARTS. */
   readonly parts?: ReadonlyMap<string, string>;
-  /** Names of a layer's tensors that are not a part's weight or bias. */
+  /** Names of a layer's tensors that are not the weight or bias of a part. */
   readonly tensors?: ReadonlyMap<string, string>;
-  /** Names of the tensors of a head that guesses, in the layers behind the model's; absent = such layers are left out. */
+  /** Names of the draft head's tensors, in the layers after the model's; absent = such layers are left out. */
   readonly head?: ReadonlyMap<string, string>;
-  /** What the values of a layer's tensor stand for, where that is not themselves and not normOffset's. */
+  /** Functions from a stored value to the tensor's value, by tensor of a layer; norms with normOffset need none. */
   readonly values?: ReadonlyMap<string, (stored: number) => number>;
-  /** What the converter added to the weights of norms. */
+  /** Offset that the converter added to the weights of norms. */
   readonly normOffset?: number;
-  /** Settings that only this family has, and what they are called in config.json; others must be neutral. */
+  /** Fields of config.json that only this family has, from its metadata. Other settings of NEUTRAL must be neutral. */
   readonly settings?: (metadata: Metadata, key: (rest: string) => string, sizes: Sizes) => Json;
-  /** Layers differ in heads of keys and columns of the MLP, and `settings` says how. */
+  /** Layers differ in key/value heads and MLP columns, which `settings` handles. */
   readonly byLayer?: boolean;
   /** Keys of NEUTRAL that `settings` reads. */
   readonly reads?: readonly string[];
 }
 
-/** Of a model, for its settings. */
+/** A model's sizes and tensors, for `settings`. */
 export interface Sizes {
   readonly layers: number;
   readonly hidden: number;

@@ -1,17 +1,20 @@
-/** GGUF's architectures of Gemma: what llama.cpp's converter makes of each (conversion/gemma.py). */
+/** GGUF architectures of Gemma, as llama.cpp's converter writes them (conversion/gemma.py). */
 import type { Json } from '../../util/json.ts';
 import type { Architecture, Sizes } from './family.ts';
 import type { Metadata } from './metadata.ts';
 import { SETTING_KEYS } from './setting-keys.ts';
 
-/** Gemma's norms: before and behind each half of a layer. */
+/** Gemma's norms, before and after each half of a layer. */
 export const FOUR_NORMS: ReadonlyMap<string, string> = new Map([
   ['post_attention_norm', 'post_attention_layernorm'],
   ['ffn_norm', 'pre_feedforward_layernorm'],
   ['post_ffw_norm', 'post_feedforward_layernorm'],
 ]);
 
-/** Gemma's settings: files do not have the divisor of scores, which is not the head size in the models of 27 B alone (llama.cpp: models/gemma*.cpp). */
+/**
+ * Gemma's settings. Files lack the divisor of attention scores, which differs from the head size only in the 27 B models, told by their
+ * number of layers (llama.cpp: models/gemma*.cpp).
+ */
 export function gemma(layersOf27B: number): Required<Pick<Architecture, 'settings' | 'reads' | 'parts' | 'normOffset'>> {
   return {
     parts: FOUR_NORMS,
@@ -26,7 +29,10 @@ export function gemma(layersOf27B: number): Required<Pick<Architecture, 'setting
   };
 }
 
-/** Gemma 3. Files without a window are of models whose layers all see everything and have one rotary embedding, such as Rnj-1 (llama.cpp: models/gemma3.cpp). */
+/**
+ * Gemma 3. Files without a sliding window are models with full attention in all layers and one rotary embedding, such as Rnj-1 (llama.cpp:
+ * models/gemma3.cpp).
+ */
 export function gemma3(): ReturnType<typeof gemma> {
   const own = gemma(62);
   return {
@@ -38,14 +44,17 @@ export function gemma3(): ReturnType<typeof gemma> {
   };
 }
 
-/** What a layer is told of tokens. */
+/** Per-layer embeddings: a layer's parts. */
 const LAYER_INPUTS = [
   ['inp_gate', 'per_layer_input_gate'],
   ['proj', 'per_layer_projection'],
   ['post_norm', 'post_per_layer_input_norm'],
 ] as const;
 
-/** Gemma 3n: gates are cut so many standard deviations above their mean, which the converter makes of shares (-infinity of none); the table of tokens has no more rows than that of inputs. */
+/**
+ * Gemma 3n. The converter turns sparsity shares into cuts of gates, in standard deviations above their mean (-infinity = none). The token
+ * table has no more rows than the table of per-layer embeddings.
+ */
 export function gemma3n(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   return {
     parts: new Map([
@@ -80,15 +89,15 @@ export function gemma3n(): Omit<Architecture, 'modelType' | 'permuted' | 'activa
         activation_sparsity_scale: listed('activation_sparsity_scale'),
         final_logit_softcapping: metadata.number(key('final_logit_softcapping')),
       };
-      // What a file does not have is as in E2B and E4B.
+      // Fields that a file lacks have the values of E2B and E4B.
       return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
     },
   };
 }
 
 /**
- * Gemma 4's layers, each with its heads and columns: `key_length_swa` is of those with a window. The tensor of rotary factors is of the others: 1 for a pair that is
- * rotated, 1e30 for one that is not (conversion/gemma.py).
+ * Gemma 4, whose layers have sizes of their own: `key_length_swa` is the head size of the sliding-window layers. The tensor of rotary
+ * factors belongs to the full-attention layers: 1 for a pair that is rotated, 1e30 for one that is not (conversion/gemma.py).
  */
 export function gemma4(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   return {

@@ -1,4 +1,4 @@
-/** A GGUF file, or one of its parts, as the Hugging Face folder that it was made from. */
+/** A GGUF file, or a set of parts given by any of them, as the Hugging Face folder that it was made from. */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource, Platform } from '../../platform/platform.ts';
 import type { Json } from '../../util/json.ts';
@@ -19,7 +19,7 @@ import { readModel, withSource } from './parts.ts';
 import type { GgufModel } from './parts.ts';
 import { generationOf, tokenizerConfigOf, tokenizerOf } from './tokenizer.ts';
 
-/** Files that begin with "GGUF"; where files cannot be told from folders (browsers), those of that name. */
+/** The GGUF format: files that begin with "GGUF", or, where files cannot be told from folders (browsers), paths that end in ".gguf". */
 export const GGUF: ModelFormat = {
   recognises: ({ path, head, names }) =>
     head.length > 0 ? GGUF_MAGIC.every((byte, i) => head[i] === byte) : names === undefined && /\.gguf$/i.test(path),
@@ -75,7 +75,7 @@ async function openWeights(platform: Platform, paths: readonly string[], names: 
   return new GgufCheckpoint(names, sources.map((source, part) => ({ path: paths[part]!, source }))); // prettier-ignore
 }
 
-/** The values of the tensors of rotary factors, of a model that has them. */
+/** Reads the rotary factors' tensors; undefined in a model without them. */
 async function ropeFactors(platform: Platform, { metadata, tensors, paths }: GgufModel): Promise<RopeFactors | undefined> {
   const read = async (name: string): Promise<Float32Array | undefined> => {
     const tensor = tensors.get(name);
@@ -91,7 +91,7 @@ async function ropeFactors(platform: Platform, { metadata, tensors, paths }: Ggu
   return short && long && { short, long };
 }
 
-/** What most of the weights are stored as, by the name that people know where the file says it (llama.cpp's llama_ftype). */
+/** The file's quantisation, by its usual name where the file says it (llama.cpp's llama_ftype), else the type of most weights. */
 function quantisation({ metadata, tensors }: GgufModel): string {
   const type = FILE_TYPES.get(metadata.number('general.file_type') ?? -1);
   if (type !== undefined) return type;

@@ -1,7 +1,7 @@
 /**
- * The header of a GGUF file (ggml's docs/gguf.md, versions 2 and 3): metadata by key, and where each tensor lies. Nobody vouches for the file, so every
- * count, length and offset is checked before anything is made of it. `@huggingface/gguf` was looked at (0.4.6): it reads URLs, gives strings cut short
- * at the end of what was fetched, and checks neither types nor places of tensors.
+ * Parses the header of a GGUF file (ggml's docs/gguf.md, versions 2 and 3): metadata by key, and the place of each tensor. The file is not
+ * trusted: every count, length and offset is checked before it is used. `@huggingface/gguf` was considered (0.4.6): it reads URLs,
+ * truncates strings at the end of what was fetched, and checks neither types nor places of tensors.
  */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
@@ -11,14 +11,14 @@ import type { TensorInfo } from '../checkpoint.ts';
 import { STORAGE_TYPES, OTHER_TYPES } from './storage-types.ts';
 import type { StorageType } from './storage-types.ts';
 
-/** A value of the metadata; integers beyond 2^53 are bigints. */
+/** A metadata value; integers beyond 2^53 are bigints. */
 export type GgufValue = number | bigint | boolean | string | readonly GgufValue[];
 
 /** A tensor's place in its file. */
 export interface GgufTensor extends TensorInfo {
   readonly name: string;
   readonly type: StorageType;
-  /** First byte, from the start of the file. */
+  /** Offset of the first byte, from the start of the file. */
   readonly start: number;
   readonly bytes: number;
 }
@@ -29,8 +29,8 @@ export interface GgufHeader {
 }
 
 /**
- * What a header may hold. The largest vocabularies make 15 MB and 1.5 million values of lists, the largest models 3,000 tensors a file and names of 60
- * characters.
+ * Limits of a header. The largest vocabularies take 15 MB and 1.5 million list values; the largest models have 3,000 tensors per file, with
+ * names of 60 characters.
  */
 export const HEADER_LIMITS = {
   bytes: 100 * 2 ** 20,
@@ -45,7 +45,7 @@ export const HEADER_LIMITS = {
 /** "GGUF" */
 export const GGUF_MAGIC = [0x47, 0x47, 0x55, 0x46] as const;
 
-/** Bytes that are read first; most headers end within a few megabytes. */
+/** Bytes of the first read; most headers end within a few megabytes. */
 const FIRST_READ = 2 ** 20;
 
 /** Reads and checks a file's header; throws EngineError('invalid_model') with the path and what is wrong. */
@@ -106,7 +106,7 @@ function describeVersion(version: number): string {
   return `it is of version ${version}; versions 2 and 3 are read`;
 }
 
-/** A tensor whose `start` counts from the first byte after the header. */
+/** Reads a tensor's entry; its `start` counts from the first byte after the header. */
 function readTensor(reader: Reader): GgufTensor {
   const name = reader.name('a tensor');
   const dimensions = Number(reader.number('u32'));
@@ -133,7 +133,10 @@ function describeType(id: number): string {
   return `is quantised as ${name}, which is not read; take another file of the model, such as Q4_K_M or Q8_0 (read are ${readable})`;
 }
 
-/** The format's rule: the tensors lie one behind the other at multiples of the alignment and fill the file; its end may lack the last padding. */
+/**
+ * Checks the format's rule: tensors lie one after the other at multiples of the alignment and fill the file; the last padding may be
+ * missing.
+ */
 function checkCover(tensors: readonly GgufTensor[], data: number, alignment: number, fileSize: number): void {
   const names = new Set<string>();
   let at = data;
@@ -150,20 +153,20 @@ function checkCover(tensors: readonly GgufTensor[], data: number, alignment: num
   if (fileSize > at) refuse(`its tensors end at byte ${end} of ${fileSize}`);
 }
 
-/** A value in a message. */
+/** A metadata value as messages show it. */
 export function describeValue(value: GgufValue): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   return typeof value === 'string' ? quote(value) : String(value);
 }
 
-/** A text in a message. */
+/** A string as messages show it, quoted and cut. */
 function quote(name: string): string {
   return quoted(name.length > 80 ? `${name.slice(0, 80)}…` : name);
 }
 
 type NumberType = 'u8' | 'i8' | 'u16' | 'i16' | 'u32' | 'i32' | 'f32' | 'u64' | 'i64' | 'f64';
 
-/** Types of metadata by the number that stands in a file. */
+/** Metadata types by their id in a file. */
 const VALUE_TYPES: readonly (NumberType | 'bool' | 'string' | 'list')[] = [
   'u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'f32', 'bool', 'string', 'list', 'u64', 'i64', 'f64',
 ]; // prettier-ignore
@@ -172,7 +175,7 @@ const BYTES: Readonly<Record<NumberType | 'bool' | 'string', number>> = {
   u8: 1, i8: 1, bool: 1, u16: 2, i16: 2, u32: 4, i32: 4, f32: 4, u64: 8, i64: 8, f64: 8, string: 8,
 }; // prettier-ignore
 
-/** Reads what stands at `at` and goes on behind it; throws EndOfBytes where the bytes end. */
+/** Reads values from position `at` and advances it; throws EndOfBytes where the bytes end. */
 class Reader {
   at = 0;
   #values = 0;
@@ -186,7 +189,7 @@ class Reader {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** Moves on by `length` bytes and returns where they begin. */
+  /** Advances by `length` bytes; returns the position before them. */
   #take(length: number): number {
     const from = this.at;
     if (length > this.#bytes.length - from) throw new EndOfBytes();
@@ -222,7 +225,7 @@ class Reader {
     return this.#text.decode(this.#bytes.subarray(from, from + length));
   }
 
-  /** Of a key or tensor: short, because messages show it. */
+  /** Reads the name of a key or tensor, which must be short, because messages show it. */
   name(what: string): string {
     const name = this.string();
     if (/\p{Cc}/u.test(name)) refuse(`the name of ${what} is no text: ${quote(name)}`);
@@ -236,7 +239,7 @@ class Reader {
     if (element === 'list') refuse(`${quote(key)} is a list of lists`);
     const length = this.count(`values of ${quote(key)}`, HEADER_LIMITS.values - this.#values);
     this.#values += length;
-    // Not before it is known that so many can follow.
+    // Allocate only once it is known that as many values can follow.
     if (length * BYTES[element] > this.#bytes.length - this.at) throw new EndOfBytes();
     return Array.from({ length }, () => this.#single(element, key));
   }

@@ -1,11 +1,11 @@
-/** A GGUF file's metadata by key, each value of the kind that is asked for. */
+/** A GGUF file's metadata by key, with typed access. */
 import { EngineError } from '../../errors.ts';
 import { describeValue } from './header.ts';
 import type { GgufHeader, GgufValue } from './header.ts';
 
 /** Typed look-ups; each throws EngineError('invalid_model') that names the file, the key and what was found. */
 export class Metadata {
-  /** Of the file, for messages. */
+  /** Path of the file, for messages. */
   readonly path: string;
   readonly #values: GgufHeader['metadata'];
 
@@ -46,7 +46,10 @@ export class Metadata {
     return this.#typed(key, 'a list of numbers', (value): value is readonly number[] => isList(value, 'number'));
   }
 
-  /** A number, or a list with one for every layer that are all the same, or 0 where a layer has none. */
+  /**
+   * A number that holds for every layer: stored as one, or as a list that has it for every layer, or 0 for layers without the thing
+   * counted.
+   */
   everyLayer(key: string): number | undefined {
     const value = this.get(key);
     if (!Array.isArray(value)) return this.number(key);
@@ -56,7 +59,7 @@ export class Metadata {
     return first;
   }
 
-  /** A number for every layer: a list, or one that holds for all. */
+  /** One number per layer, stored as a list, or as one number for all layers. */
   byLayer(key: string, layers: number): readonly number[] {
     const value = Array.isArray(this.get(key)) ? this.numbers(key) : this.number(key);
     if (value === undefined) this.refuse(`${key} is missing`);

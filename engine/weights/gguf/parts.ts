@@ -1,4 +1,4 @@
-/** A model in one GGUF file, or in parts named NAME-00001-of-00003.gguf (llama.cpp's gguf-split), of which the first has the metadata. */
+/** A model in one GGUF file, or in parts named NAME-00001-of-00003.gguf (llama.cpp's gguf-split); the first part has the metadata. */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource, Platform } from '../../platform/platform.ts';
 import { readHeader } from './header.ts';
@@ -10,16 +10,16 @@ export interface PartTensor extends GgufTensor {
   readonly part: number;
 }
 
-/** What the headers of all parts say. */
+/** The headers of all parts of a model. */
 export interface GgufModel {
   readonly paths: readonly string[];
-  /** Of the first part. */
+  /** Metadata of the first part. */
   readonly metadata: Metadata;
-  /** By GGUF's name. */
+  /** Tensors by their names in GGUF. */
   readonly tensors: ReadonlyMap<string, PartTensor>;
 }
 
-/** Published models have up to 60; each holds a file open. */
+/** Published models have up to 60 parts; each holds a file open. */
 const MAX_PARTS = 512;
 
 /** Reads the headers of a model's parts, given any of them; throws EngineError('invalid_model') with the file and what is wrong with it. */
@@ -43,10 +43,13 @@ export async function readModel(platform: Platform, path: string): Promise<GgufM
   return { paths, metadata: metadata!, tensors };
 }
 
-/** Files beside a model's that are no language models: projectors of images, statistics of quantisation. */
+/** Files beside a model's that are no language models: image projectors, and statistics for quantisation. */
 const NO_MODEL = /mmproj|imatrix/i;
 
-/** The file that a folder with these names stands for: its only GGUF file, or the first part of its only split one, where there are no other weights. */
+/**
+ * The GGUF file that a folder with these file names stands for: its only one, or the first part of its only split model, if it has no other
+ * weights.
+ */
 export function loneGguf(names: readonly string[]): string | undefined {
   if (names.some((name) => /\.(safetensors|bin|onnx|pth|pt)$/i.test(name))) return undefined;
   const models = names.filter((name) => /\.gguf$/i.test(name) && !NO_MODEL.test(name)).sort();
@@ -54,7 +57,7 @@ export function loneGguf(names: readonly string[]): string | undefined {
   return first !== undefined && others.every((name) => partsOf(first).includes(name)) ? first : undefined;
 }
 
-/** Opens a file for as long as `use` takes. */
+/** Opens a file, calls `use` with it, and closes it. */
 export async function withSource<T>(platform: Platform, path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   const source = await platform.open(path);
   try {

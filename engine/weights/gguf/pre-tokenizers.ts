@@ -1,16 +1,17 @@
 /**
- * How texts are cut before their pieces are merged, by the name in `tokenizer.ggml.pre`. A file has the name alone; the patterns are llama.cpp's
- * (src/llama-vocab.cpp), which are those of the models' tokenizer.json: each pattern cuts what the one before left into its matches and what lies between.
+ * Pre-tokenizers by their names in `tokenizer.ggml.pre`: how text is split before BPE merges. A file has the name alone; the patterns are
+ * llama.cpp's (src/llama-vocab.cpp), which equal those of the models' tokenizer.json. Each pattern splits the pieces that the previous one
+ * left into its matches and what lies between.
  */
 
 /** What a name in `tokenizer.ggml.pre` stands for. */
 export interface PreTokenizer {
   readonly patterns: readonly string[];
-  /** A piece that is a token as it stands is not merged. */
+  /** A piece that is itself a token is not merged. */
   readonly ignoreMerges?: boolean;
-  /** What holds where the file does not say whether texts begin with BOS. */
+  /** Whether text begins with BOS, where the file does not say. */
   readonly addBos?: boolean;
-  /** Unicode's composed form, before all. */
+  /** Text is normalised to Unicode NFC first. */
   readonly composed?: boolean;
 }
 
@@ -54,7 +55,7 @@ const DEEPSEEK_V3 = [
   String.raw`[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_${"`"}{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 ];
 
-/** What llama.cpp takes for files of before the key, and for "default". */
+/** Used by llama.cpp for files that lack the key, and for "default". */
 const DEFAULT: PreTokenizer = {
   patterns: [
     String.raw`[\p{P}\$\+<=>\^~\|]+`,
@@ -83,5 +84,5 @@ const NAMES: readonly (readonly [names: readonly string[], is: PreTokenizer])[] 
   [['deepseek-v3', 'hunyuan-dense'], { patterns: DEEPSEEK_V3 }],
 ];
 
-/** By the name in `tokenizer.ggml.pre`. */
+/** Pre-tokenizers by name. */
 export const PRE_TOKENIZERS: ReadonlyMap<string, PreTokenizer> = new Map(NAMES.flatMap(([names, is]) => names.map((name) => [name, is])));

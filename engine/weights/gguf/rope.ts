@@ -1,18 +1,21 @@
-/** A GGUF file's rotary embedding as config.json has it. */
+/** Derives config.json's rotary embedding from a GGUF file. */
 import type { Json } from '../../util/json.ts';
 import type { Metadata } from './metadata.ts';
 import { SETTING_KEYS } from './setting-keys.ts';
 
-/** The tensors of rotary factors, which belong to the configuration: Llama 3's, which are of all texts, and LongRoPE's. */
+/** Names of the tensors of rotary factors, which belong to the configuration: Llama 3's (for sequences of any length), and LongRoPE's. */
 export const ROPE_FACTORS = { all: 'rope_freqs.weight', short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' } as const;
 
-/** What rotary frequencies are divided by, for texts within the original context and for longer ones. */
+/** Divisors of the rotary frequencies: for sequences within the original context, and for longer ones. */
 export interface RopeFactors {
   readonly short: Float32Array;
   readonly long: Float32Array;
 }
 
-/** Base and scaling of the rotary embedding. Llama 3's scaling stands in a file as one factor a frequency, which transformers calls longrope, and LongRoPE as two. */
+/**
+ * Base and scaling of the rotary embedding. Llama 3's scaling is stored as one factor per frequency, which is transformers' longrope;
+ * LongRoPE is stored as two.
+ */
 export function ropeOf(metadata: Metadata, key: (rest: string) => string, factors: RopeFactors | undefined): Json {
   const rope_theta = metadata.number(key(SETTING_KEYS.rope_theta)) ?? 10000;
   const factor = metadata.number(key('rope.scaling.factor')) ?? metadata.number(key('rope.scale_linear')) ?? 1;

@@ -1,6 +1,6 @@
-/** Which key of a GGUF file a setting of config.json is made from: read by what makes config.json, and named by what refuses a setting. */
+/** Maps fields of config.json to the GGUF keys that they are derived from: used to derive them, and to name the key in errors. */
 
-/** Keys behind the architecture's name, by the settings that they become; those of one family only stand in its row of architecture.ts. */
+/** GGUF keys, without the architecture's prefix, by the field they become. Those of one family only are in its row of architecture.ts. */
 export const SETTING_KEYS = {
   hidden_size: 'embedding_length',
   intermediate_size: 'feed_forward_length',
@@ -23,7 +23,7 @@ export const SETTING_KEYS = {
   logits_scaling: 'logit_scale',
 } as const;
 
-/** The key of an architecture's file that a setting was made from. */
+/** The GGUF key that a field was derived from; undefined if there is none. */
 export function settingAt(architecture: string, setting: string): string | undefined {
   const rest = (SETTING_KEYS as Readonly<Record<string, string | undefined>>)[setting];
   return rest === undefined ? undefined : `${architecture}.${rest}`;

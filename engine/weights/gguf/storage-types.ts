@@ -1,20 +1,20 @@
 /**
- * The storage types of GGUF, widened to f32 bit for bit as PyPI `gguf` does it (gguf/quants.py): each product and each sum is rounded to f32.
- * A block is `values` numbers in `bytes` bytes.
+ * The storage types of GGUF, dequantised bit for bit as in PyPI `gguf` (gguf/quants.py): each product and each sum is rounded to f32. A
+ * block is `values` numbers in `bytes` bytes.
  */
 import { fromBF16, fromF16 } from '../../util/f16.ts';
 import { widenBlocks } from '../block-format.ts';
 import { BLOCK_FORMATS } from '../block-types.ts';
 import type { BlockType } from '../block-types.ts';
 
-/** How one type is stored. */
+/** A storage type. */
 export interface StorageType {
   readonly name: string;
   readonly values: number;
   readonly bytes: number;
-  /** Writes the values of whole blocks. */
+  /** Dequantises whole blocks into `out`. */
   readonly widen: (bytes: Uint8Array, out: Float32Array) => void;
-  /** Absent: numbers that are stored one by one. */
+  /** The block type; absent = numbers that are stored one by one. */
   readonly blocks?: BlockType;
 }
 
@@ -24,7 +24,7 @@ function inBlocks(blocks: BlockType): StorageType {
   return { name, values, bytes, blocks, widen: (stored, out) => widenBlocks(format, stored, out) };
 }
 
-/** By the number that stands in a file (ggml_type in ggml.h). */
+/** Storage types by their id in a file (ggml_type in ggml.h). */
 export const STORAGE_TYPES: ReadonlyMap<number, StorageType> = new Map([
   [0, { name: 'F32', values: 1, bytes: 4, widen: (bytes, out) => out.set(new Float32Array(bytes.buffer, bytes.byteOffset, out.length)) }],
   [1, { name: 'F16', values: 1, bytes: 2, widen: (bytes, out) => out.set(fromF16(halves(bytes))) }],
@@ -44,7 +44,7 @@ export const STORAGE_TYPES: ReadonlyMap<number, StorageType> = new Map([
   [39, inBlocks('MXFP4')],
 ]);
 
-/** Types that files may have and that are not read. */
+/** Types that files may have but that are not read, by id. */
 export const OTHER_TYPES: ReadonlyMap<number, string> = new Map([
   [9, 'Q8_1'], [15, 'Q8_K'], [16, 'IQ2_XXS'], [17, 'IQ2_XS'], [18, 'IQ3_XXS'], [19, 'IQ1_S'], [21, 'IQ3_S'], [22, 'IQ2_S'], [24, 'I8'], [25, 'I16'],
   [26, 'I32'], [27, 'I64'], [28, 'F64'], [29, 'IQ1_M'], [34, 'TQ1_0'], [35, 'TQ2_0'], [40, 'NVFP4'], [41, 'Q1_0'], [42, 'Q2_0'],

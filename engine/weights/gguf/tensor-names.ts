@@ -1,4 +1,4 @@
-/** A GGUF file's tensors by Hugging Face's names (llama.cpp: gguf-py/gguf/tensor_mapping.py). */
+/** Maps a GGUF file's tensors to Hugging Face's names (llama.cpp: gguf-py/gguf/tensor_mapping.py). */
 import { product } from '../../util/math.ts';
 import { architectureOf, layersOf } from './architecture.ts';
 import type { GgufTensor } from './header.ts';
@@ -10,13 +10,13 @@ import { ROPE_FACTORS } from './rope.ts';
 const TOP: ReadonlyMap<string, string> = new Map([
   ['token_embd.weight', 'model.embed_tokens.weight'],
   ['output_norm.weight', 'model.norm.weight'],
-  // LFM2's.
+  // LFM2
   ['token_embd_norm.weight', 'model.norm.weight'],
   ['output.weight', 'lm_head.weight'],
-  // Gemma 3n's: those of all streams as one.
+  // Gemma 3n, whose file stacks the projections of all streams.
   ['altup_proj.weight', 'model.altup_projections.weight'],
   ['altup_unembd_proj.weight', 'model.altup_unembed_projections.weight'],
-  // Gemma 3n's and 4's.
+  // Gemma 3n and 4
   ['per_layer_token_embd.weight', 'model.embed_tokens_per_layer.weight'],
   ['per_layer_model_proj.weight', 'model.per_layer_model_projection.weight'],
   ['per_layer_proj_norm.weight', 'model.per_layer_projection_norm.weight'],
@@ -40,13 +40,13 @@ const PARTS: ReadonlyMap<string, string> = new Map([
 /** A tensor under Hugging Face's name. */
 export interface NamedTensor {
   readonly tensor: PartTensor;
-  /** Rows of a head, where the file has them as pairs of channels. */
+  /** Rows per head, if the file has them permuted into rotary pairs. */
   readonly pairedRows: number | undefined;
-  /** What a stored value stands for; undefined = itself. */
+  /** Function from a stored value to the tensor's value; undefined = the value itself. */
   readonly value: ((stored: number) => number) | undefined;
 }
 
-/** The tensors of a file by Hugging Face's name; those that nobody knows keep theirs, and the loader refuses what nobody takes. */
+/** The tensors of a file by Hugging Face's names. Unknown ones keep their names, and the loader refuses what no model takes. */
 export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>): ReadonlyMap<string, NamedTensor> {
   const { name, permuted, parts, tensors: own, head, values, byLayer = false, normOffset = 0 } = architectureOf(metadata);
   const layers = layersOf(metadata, name) ?? Infinity;
@@ -76,19 +76,19 @@ export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, Pa
   return found;
 }
 
-/** Matrices of several experts as one. */
+/** Reshapes a stack of experts' matrices into one matrix. */
 function stackedByRows(tensor: PartTensor): PartTensor {
   const [experts = 1, rows = 1, columns] = tensor.shape;
   return columns === undefined ? tensor : { ...tensor, shape: [experts * rows, columns] };
 }
 
-/** Filters of one channel each, [channels, taps], as PyTorch has them. */
+/** Reshapes depthwise filters [channels, taps] to PyTorch's [channels, 1, taps]. */
 function asFilters(tensor: PartTensor): PartTensor {
   const [channels = 1, taps = 1] = tensor.shape;
   return { ...tensor, shape: [channels, 1, taps] };
 }
 
-/** A matrix of one row, of which files have the row alone. */
+/** Reshapes a vector to a matrix of one row. */
 function asRow(tensor: PartTensor): PartTensor {
   return { ...tensor, shape: [1, product(tensor.shape)] };
 }
@@ -100,7 +100,7 @@ function headRows(metadata: Metadata, { name, shape }: GgufTensor, heads: number
   return rows;
 }
 
-/** Values of one row of a tensor: the rows are its first dimension. */
+/** Values per row of a tensor, whose rows are its first dimension. */
 export function rowLength({ shape }: GgufTensor): number {
   return product(shape.slice(1));
 }

@@ -1,4 +1,7 @@
-/** tokenizer.json and tokenizer_config.json from a GGUF file: BPE over bytes (`gpt2`), SentencePiece's BPE with scores (`llama`) and with merges (`gemma4`). */
+/**
+ * Derives tokenizer.json and tokenizer_config.json from a GGUF file: byte-level BPE (`gpt2`), SentencePiece BPE with scores (`llama`) and
+ * with merges (`gemma4`).
+ */
 import type { Json } from '../../util/json.ts';
 import type { Metadata } from './metadata.ts';
 import { PRE_TOKENIZERS } from './pre-tokenizers.ts';
@@ -6,14 +9,14 @@ import type { PreTokenizer } from './pre-tokenizers.ts';
 import { KIND, expectLength, readVocabulary } from './vocabulary.ts';
 import type { GgufVocabulary } from './vocabulary.ts';
 
-/** What one kind of tokenizer says of itself, by `tokenizer.ggml.model`. */
+/** Tokenizer pipelines by `tokenizer.ggml.model`. */
 const PIPELINES: ReadonlyMap<string, (metadata: Metadata, vocabulary: GgufVocabulary) => Json> = new Map([
   ['gpt2', byteLevel],
   ['llama', sentencePiece],
   ['gemma4', gemma],
 ]);
 
-/** tokenizer.json; throws EngineError('invalid_model') that says what is missing, wrong or not known. */
+/** The file's tokenizer.json; throws EngineError('invalid_model') that says what is missing, wrong or not known. */
 export function tokenizerOf(metadata: Metadata): Json {
   const vocabulary = readVocabulary(metadata);
   const pipeline = pipelineOf(metadata, vocabulary);
@@ -37,17 +40,18 @@ export function tokenizerOf(metadata: Metadata): Json {
 }
 
 /**
- * The tokens of Phi-3 and 3.5 take the space and the lines behind them, which its template writes and the model never saw. No key says so: llama.cpp knows these models
- * by their names (src/llama-vocab.cpp), which files of others change; they are the only ones of this architecture with pieces.
+ * Whether added tokens take the white space after them, as those of Phi-3 and 3.5 do: the template writes it, but the model never saw it.
+ * No key says so. llama.cpp knows these models by their names (src/llama-vocab.cpp), which others' files change; they are the only ones of
+ * this architecture with SentencePiece.
  */
 function isPhi3(metadata: Metadata): boolean {
   return metadata.text('general.architecture') === 'phi3' && metadata.text('tokenizer.ggml.model') === 'llama';
 }
 
-/** Those that take none. */
+/** Added tokens of Phi-3 that take no white space. */
 const PLAIN_IN_PHI3: ReadonlySet<string> = new Set(['<unk>', '<s>', '<|endoftext|>']);
 
-/** tokenizer_config.json: the template, and the tokens that templates may write. */
+/** The file's tokenizer_config.json: the chat template, and the tokens that templates may write. */
 export function tokenizerConfigOf(metadata: Metadata): Json {
   const vocabulary = readVocabulary(metadata);
   const { tokens, bos, ends, unknown } = vocabulary;
@@ -63,8 +67,9 @@ export function tokenizerConfigOf(metadata: Metadata): Json {
 }
 
 /**
- * llama.cpp begins a rendered prompt with BOS where texts begin with it, whether the template writes one or not (common/chat.cpp), and exporters take it out of
- * templates for that (unsloth, fix_tokenizer_bos_token). Here what the template writes is all.
+ * The chat template, with BOS put first if the file adds BOS and the template does not write it. llama.cpp adds BOS to a rendered prompt in
+ * any case (common/chat.cpp), so exporters remove it from templates (unsloth, fix_tokenizer_bos_token); here a rendered prompt has what its
+ * template writes.
  */
 function templateOf(metadata: Metadata, { tokens, bos }: GgufVocabulary): string | null {
   const template = metadata.text('tokenizer.chat_template') ?? null;
@@ -72,13 +77,13 @@ function templateOf(metadata: Metadata, { tokens, bos }: GgufVocabulary): string
   return template.includes('bos_token') || template.includes(tokens[bos]!) ? template : `{{ bos_token }}${template}`;
 }
 
-/** Whether texts begin with BOS: as the file says, or else as llama.cpp has it for the kind of tokenizer. */
+/** Whether text begins with BOS: as the file says, or as llama.cpp decides it for the kind of tokenizer. */
 function addsBos(metadata: Metadata): boolean {
   const isByteLevel = metadata.text('tokenizer.ggml.model') === 'gpt2';
   return metadata.flag('tokenizer.ggml.add_bos_token') ?? (!isByteLevel || preTokenizerOf(metadata).addBos === true);
 }
 
-/** generation_config.json: a file says nothing of sampling, but which tokens end an answer. */
+/** The file's generation_config.json: end tokens only, since a file has no sampling settings. */
 export function generationOf(metadata: Metadata): Json {
   const { bos, ends } = readVocabulary(metadata);
   return { bos_token_id: bos ?? null, eos_token_id: [...ends] };
@@ -91,7 +96,7 @@ function pipelineOf(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   return pipeline(metadata, vocabulary);
 }
 
-/** Texts that are given special tokens begin with BOS, end with EOS, or neither, as the file says. */
+/** The post-processor: text with special tokens begins with BOS and ends with EOS as the file says; null for neither. */
 function framing(metadata: Metadata, { tokens, bos, ends }: GgufVocabulary): Json | null {
   const first = addsBos(metadata) ? bos : undefined;
   const last = metadata.flag('tokenizer.ggml.add_eos_token') ? ends[0] : undefined;
@@ -109,7 +114,7 @@ function framing(metadata: Metadata, { tokens, bos, ends }: GgufVocabulary): Jso
   };
 }
 
-/** Tokens by spelling. Padding of the vocabulary, which nothing spells, is left out; a token may be called __proto__. */
+/** Token ids by token. Unused tokens, which pad the vocabulary, are left out. A token may be called __proto__. */
 function idsOf({ tokens, kinds }: GgufVocabulary): Readonly<Record<string, number>> {
   return Object.fromEntries(tokens.flatMap((token, id) => (kinds[id] === KIND.unused ? [] : [[token, id] as const])));
 }
@@ -124,7 +129,8 @@ function preTokenizerOf(metadata: Metadata): PreTokenizer {
 function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   const pre = preTokenizerOf(metadata);
   const splits = pre.patterns.map((pattern) => ({ type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false }));
-  // Whatever `add_space_prefix` says, which llama.cpp reads of SentencePiece's alone: here it would stand in front of every piece that the patterns cut.
+  // `add_space_prefix` is ignored: llama.cpp reads it for SentencePiece only, and here it would apply to every piece that the patterns
+  // split off.
   const bytes = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false };
   return {
     normalizer: pre.composed ? { type: 'NFC' } : null,
@@ -137,7 +143,7 @@ function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Json {
 function givenMerges(metadata: Metadata): readonly (readonly [string, string])[] {
   const merges = metadata.texts('tokenizer.ggml.merges') ?? metadata.refuse('tokenizer.ggml.merges is missing');
   return merges.map((merge) => {
-    // The first part may itself begin with a space in files of some converters.
+    // In some converters' files the first part itself begins with a space.
     const at = merge.indexOf(' ', 1);
     return at < 0 || at === merge.length - 1 ? metadata.refuse(`tokenizer.ggml.merges has ${JSON.stringify(merge.slice(0, 80))}, expected two parts`) : [merge.slice(0, at), merge.slice(at + 1)]; // prettier-ignore
   });
@@ -154,12 +160,12 @@ function sentencePiece(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   return pieces(vocabulary, metadata.flag('tokenizer.ggml.add_space_prefix') ?? true, mergesOf(metadata, vocabulary, scores));
 }
 
-/** Gemma 4's: the same, with merges as the file lists them. */
+/** Gemma 4's SentencePiece BPE, with merges as the file lists them. */
 function gemma(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   return pieces(vocabulary, metadata.flag('tokenizer.ggml.add_space_prefix') ?? false, givenMerges(metadata));
 }
 
-/** Pieces of texts whose spaces are marked; what no piece spells is spelled by tokens of bytes. */
+/** A SentencePiece BPE: spaces become SPACE, and byte tokens spell what no piece does. */
 function pieces(vocabulary: GgufVocabulary, prefixed: boolean, merges: readonly (readonly [string, string])[]): Json {
   const mark = { type: 'Replace', pattern: { String: ' ' }, content: SPACE };
   const unmark = { type: 'Replace', pattern: { String: SPACE }, content: ' ' };
@@ -173,12 +179,12 @@ function pieces(vocabulary: GgufVocabulary, prefixed: boolean, merges: readonly 
   };
 }
 
-/** Published vocabularies have up to 600,000; a megabyte of runs of a few characters would make a million. */
+/** Most merges. Published vocabularies have up to 600,000; a megabyte of runs of a few characters would make a million. */
 const MAX_MERGES = 2 ** 20;
 
 /**
- * SentencePiece merges the two neighbours that make the piece of the highest score. As a list of merges: every piece cut into two pieces wherever that is
- * possible, by score (transformers' generate_merges).
+ * SentencePiece merges the two neighbours that make the piece with the highest score. As a list of merges, ordered by score: every split of
+ * a piece into two pieces (transformers' generate_merges).
  */
 function mergesOf(
   metadata: Metadata,

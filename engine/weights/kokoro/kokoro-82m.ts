@@ -1,7 +1,7 @@
-/** What the config.json of Kokoro-82M v1.0 says (hexgrad/Kokoro-82M, Apache-2.0); its exports to other formats come without one. */
+/** The config.json of Kokoro-82M v1.0 (hexgrad/Kokoro-82M, Apache-2.0), for exports to other formats, which lack it. */
 import type { Json } from '../../util/json.ts';
 
-/** Ids and the symbols from there on: the alphabet of misaki's phonemes, and what other languages than English need. */
+/** Runs of symbols by the id of their first: the alphabet of misaki's phonemes, and symbols of languages other than English. */
 const SYMBOLS: readonly (readonly [number, string])[] = [
   [1, ';:,.!?'],
   [9, '—…"()“” ̃ʣʥʦʨᵝꭧAI'],
@@ -35,7 +35,7 @@ const SYMBOLS: readonly (readonly [number, string])[] = [
   [177, 'ᵻ'],
 ];
 
-/** Sizes, and the alphabet. */
+/** Kokoro-82M's sizes and alphabet. */
 export const KOKORO_82M: Json = {
   model_type: 'kokoro',
   sample_rate: 24_000,

@@ -21,11 +21,11 @@ import type { VoicePlace } from './voice-files.ts';
 
 const VOICES = 'voices.safetensors';
 
-/** Files of weights, the most exact first; of several of a kind, the one without a suffix. */
+/** Patterns of weights files, the most exact format first; among several of one kind the one without a suffix is taken. */
 const WEIGHTS: readonly RegExp[] = [/\.safetensors$/, /\.pth$/, /^(model|kokoro-v\d+(\.\d+)*)\.onnx$/, /fp?16[\w.-]*\.onnx$/, /\.onnx$/];
 const isWeights = (name: string): boolean => name !== VOICES && WEIGHTS.some((pattern) => pattern.test(name));
 
-/** A folder of weights with voices beside them that are no safetensors, or one of its files of weights. */
+/** The format of folders that have weights, and voices that are not safetensors, or of one weights file in such a folder. */
 export const KOKORO: ModelFormat = {
   recognises: async (place) => (await findParts(place)) !== undefined,
   open: async (place) => openFolder(place, await findParts(place)),
@@ -33,7 +33,7 @@ export const KOKORO: ModelFormat = {
 
 interface Parts {
   readonly place: Pick<ModelPlace, 'platform' | 'path' | 'id'>;
-  /** Path of the file. */
+  /** Path of the weights file. */
   readonly weights: string;
   readonly voices: VoicePlace;
 }
@@ -42,7 +42,7 @@ async function findParts(modelPlace: ModelPlace): Promise<Parts | undefined> {
   const { file, ...place } = folderOf(modelPlace);
   const { platform, path } = place;
   if (!platform.list || (file !== undefined && (modelPlace.head.length === 0 || !isWeights(file)))) return undefined;
-  // onnx-community keeps its exports in a folder of their own.
+  // onnx-community keeps its exports in a subfolder.
   const nested = file !== undefined && /(^|[\\/])onnx$/.test(path);
   const folder = nested ? path.replace(/[\\/]?onnx$/, '') || '.' : path;
   const names = (await platform.list(folder)) ?? [];
@@ -61,7 +61,7 @@ async function openFolder({ path }: ModelPlace, parts: Parts | undefined): Promi
   const { place, weights, voices } = parts;
   const { platform } = place;
   const given = await readJsonFile(platform, platform.join(place.path, 'config.json'), { optional: true });
-  // Exports to ONNX come with a config.json that says nothing, or with none.
+  // ONNX exports have a config.json without sizes, or none.
   const config: Json = isObject(given['plbert']) ? { model_type: 'kokoro', ...given } : KOKORO_82M;
   const columns = 2 * Number(config['style_dim']);
   return virtualFolder(place, {

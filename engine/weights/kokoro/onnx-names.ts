@@ -1,10 +1,10 @@
-/** From the scopes that exporters write into the names of nodes to the modules of Kokoro's PyTorch code. */
+/** Maps the scopes that exporters write into node names to the modules of Kokoro's PyTorch code. */
 
-/** The exporter's own modules around the model. */
+/** Modules that the exporter wraps around the model. */
 const WRAPPER = /^(kmodel|model|encoder|decoder(?=\.decoder\.))\./;
-/** Children of `predictor` that are called past it. */
+/** Submodules of `predictor` that are called without it. */
 const PREDICTOR = /^(F0|N|F0_proj|N_proj|shared|lstm|duration_proj|text_encoder\.lstms)\./;
-/** ALBERT's layers are one layer that is called again. */
+/** ALBERT's layers are one layer that is called repeatedly. */
 const REPEATED = /^(query|key|value|dense|ffn|ffn_output)_\d+$/;
 
 /** The module whose weight a node reads: `/encoder/F0.0/conv1/Conv_quant` is `predictor.F0.0.conv1`. */

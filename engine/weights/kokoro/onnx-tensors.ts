@@ -1,6 +1,7 @@
 /**
- * Kokoro's weights in an ONNX export under PyTorch's names. Initialisers have names without a meaning (`onnx::LSTM_6930`), and equal ones are merged;
- * but the node that reads a weight is named by the path of its module: `/encoder/F0.0/conv1/Conv_quant` reads `predictor.F0.0.conv1.weight`.
+ * Maps Kokoro's weights in an ONNX export to PyTorch's names. Names of initialisers mean nothing (`onnx::LSTM_6930`), and equal ones are
+ * merged; but the node that reads a weight is named by the path of its module: `/encoder/F0.0/conv1/Conv_quant` reads
+ * `predictor.F0.0.conv1.weight`.
  */
 import { EngineError } from '../../errors.ts';
 import { product, sizeOf } from '../../util/math.ts';
@@ -13,20 +14,20 @@ import type { OnnxGraph, OnnxNode, OnnxTensor } from '../onnx/onnx-graph.ts';
 import type { ProtobufFile } from '../onnx/protobuf.ts';
 import { canonicalName, moduleOf } from './onnx-names.ts';
 
-/** Finds the tensors of a Kokoro; throws EngineError('invalid_model') with the path for what is none or is stored otherwise. */
+/** Finds the tensors of a Kokoro export; throws EngineError('invalid_model') with the path for another model or another kind of storage. */
 export async function kokoroOnnxTensors(file: ProtobufFile): Promise<ReadonlyMap<string, ComputedTensor>> {
   const finder = new WeightFinder(file, await readOnnxGraph(file));
   return finder.find();
 }
 
-/** What a weight is made of: stored integers, and where they lie on the line of numbers. */
+/** A quantised weight: stored integers, their scales and zero points. */
 interface Quantized {
   readonly values: OnnxTensor;
   readonly scale: OnnxTensor;
   readonly zero: OnnxTensor | undefined;
 }
 
-/** A matrix [inputs, columns] that begins at element `first`, as rows: row r is column `order(r)`. */
+/** A matrix [inputs, columns] that begins at element `first`, transposed: row r of the result is column `order(r)`. */
 interface Columns {
   readonly first: number;
   readonly inputs: number;
@@ -36,12 +37,12 @@ interface Columns {
 
 type Int8Rows = Required<Pick<ComputedTensor, 'blocks' | 'readBlocks'>>;
 
-/** Exports cast a weight once, or there and back. In a damaged file a cast may be made of itself. */
+/** Most casts behind a weight: exports cast it once, or there and back. In a damaged file a cast may read itself. */
 const MAX_CASTS = 4;
-/** Zero points are one, or one a column. */
+/** Most zero points of a weight, which has one, or one per column. */
 const MAX_ZEROS = 1 << 14;
 
-/** Nodes that read a weight, and how it is found at them. */
+/** Readers of weights by node type. */
 const READERS: ReadonlyMap<string, (finder: WeightFinder, node: OnnxNode) => void> = new Map([
   ['ConvInteger', (finder, node) => finder.conv(node, finder.integers(node))],
   ['Conv', (finder, node) => finder.conv(node, finder.weight(node.inputs[1]))],
@@ -55,14 +56,14 @@ const READERS: ReadonlyMap<string, (finder: WeightFinder, node: OnnxNode) => voi
   ['DynamicQuantizeLSTM', (finder, node) => finder.lstm(node)],
 ]);
 
-/** Weights in blocks of a few bits, which other exports have. */
+/** Node types with block-quantised weights, which some exports have. */
 const UNREAD = /^(MatMulNBits|GatherBlockQuantized|MatMulBnb4)$/;
 
-/** Initialisers that kept their names: biases, norms, and weights that are stored as they are. */
+/** Initialisers that kept their names: biases, norms, and weights stored as they are. */
 const NAMED = /^[^/].*\.(bias|gamma|beta|weight|weight_[gv]|alpha[12]\.\d+)$/;
-/** The Fourier transforms' bases, which are computed here. */
+/** Bases of the Fourier transforms, which are computed here instead. */
 const FOURIER = /stft/;
-/** Of AdaIN's normalisation, 1 and 0 in every published Kokoro; exporters keep some of them. */
+/** Affine parameters of AdaIN's normalisation, 1 and 0 in every published Kokoro; exporters keep some of them. */
 const AFFINE = /\.norm\.(weight|bias)$/;
 
 class WeightFinder {
@@ -95,7 +96,7 @@ class WeightFinder {
     return new Map([...this.#found].map(([name, { tensor }]) => [name, tensor]));
   }
 
-  /** [out, in, kernel], and the bias beside it. */
+  /** Convolution weight [out, in, kernel] and its bias. */
   conv(node: OnnxNode, weight: ComputedTensor | undefined): void {
     if (!weight) return;
     this.#put(`${moduleOf(node.name)}.weight`, weight, node.inputs[1]!);
@@ -103,7 +104,7 @@ class WeightFinder {
     if (bias && isFloat(bias)) this.#put(`${moduleOf(node.name)}.bias`, this.#stored(bias), bias.name);
   }
 
-  /** Stored [in, out], read [out, in]; `int8` are its rows as they are stored. */
+  /** A linear layer's weight, stored [in, out] and read [out, in]; `int8` has its stored integers as rows. */
   matrix(node: OnnxNode, stored: ComputedTensor | undefined, int8?: Int8Rows): void {
     if (!stored || stored.shape.length !== 2) return;
     const weight = node.transB ? stored : transposed(stored);
@@ -112,7 +113,7 @@ class WeightFinder {
     if (bias && isFloat(bias)) this.#put(`${moduleOf(node.name)}.bias`, this.#stored(bias), bias.name);
   }
 
-  /** An embedding: rows that are looked up, and dequantised behind that where they are integers. */
+  /** An embedding table, dequantised after the look-up if it is stored as integers. */
   table(node: OnnxNode): void {
     const values = this.#constant(node.inputs[0]);
     if (values?.shape.length !== 2) return;
@@ -120,16 +121,19 @@ class WeightFinder {
     if (isFloat(values)) this.#put(name, this.#stored(values), values.name);
     if (!isQuantized(values)) return;
     let after = this.#reader.get(node.outputs[0] ?? '');
-    // Quantisers move the scale past what only moves values.
+    // Quantisers move the scale behind operations that only move values.
     for (let i = 0; i < 4 && after && /^(Transpose|Reshape|Unsqueeze|Squeeze)$/.test(after.op); i++)
       after = this.#reader.get(after.outputs[0] ?? '');
     const scale = this.#constant(after?.inputs[1]);
     if (after?.op !== 'DequantizeLinear' || !scale) return this.#refuse(`the table at ${node.name} has no scale`);
-    // Rows are looked up before they are scaled, so that a list of scales can only be of columns.
+    // Rows are looked up before they are scaled, so a list of scales can only belong to columns.
     this.#put(name, this.#scaled({ values, scale, zero: this.#constant(after.inputs[2]) }, 1), values.name);
   }
 
-  /** W [directions, 4H, in], R [directions, 4H, H], B [directions, 8H], gates in the order iofc; quantised ones are [directions, in, 4H]. */
+  /**
+   * LSTM weights: W [directions, 4H, in], R [directions, 4H, H], B [directions, 8H], with gates in the order iofc; quantised ones are
+   * [directions, in, 4H].
+   */
   lstm(node: OnnxNode): void {
     const quantized = node.op === 'DynamicQuantizeLSTM';
     const [input, recurrent] = [1, 2].map((i) => this.#lstmMatrix(node, i, quantized));
@@ -152,7 +156,7 @@ class WeightFinder {
     }
   }
 
-  /** A weight in floating point, or dequantised before it is read; `casts` are those behind it. */
+  /** A weight stored as floats, or dequantised before it is read; `casts` are the casts behind it. */
   weight(name: string | undefined, casts = 0): ComputedTensor | undefined {
     const tensor = this.#constant(name);
     if (tensor) return isFloat(tensor) ? this.#stored(tensor) : undefined;
@@ -163,20 +167,20 @@ class WeightFinder {
     return this.#scaled({ values, scale, zero }, maker.axis < 0 ? maker.axis + values.shape.length : maker.axis);
   }
 
-  /** The weight of a product of integers. */
+  /** The weight of an integer matrix product. */
   integers(node: OnnxNode): ComputedTensor | undefined {
     const parts = this.#integerParts(node);
     return parts && this.#scaled(parts, node.op === 'MatMulInteger' ? 1 : 0);
   }
 
-  /** Its columns as they are stored. */
+  /** The columns of an integer matrix product's weight, as stored, as rows of I8 blocks. */
   columns(node: OnnxNode): Int8Rows | undefined {
     const parts = this.#integerParts(node);
     const [inputs = 0, columns = 0] = parts?.values.shape ?? [];
     return parts && this.#int8Rows(parts, { first: 0, inputs, columns, order: (row) => row });
   }
 
-  /** The scale is multiplied with the input's in a node of its own. */
+  /** The weight of an integer product, with its scale and zero point. A node of its own multiplies the scale with the input's. */
   #integerParts(node: OnnxNode): Quantized | undefined {
     const values = this.#constant(node.inputs[1]);
     if (!values || !isQuantized(values)) return undefined;
@@ -204,7 +208,7 @@ class WeightFinder {
     return values && scale && isQuantized(values) ? { values, scale, zero } : undefined;
   }
 
-  /** Zero points that are all 0, as those of signed weights are in published exports. */
+  /** Finds zero points that are all 0, as those of signed weights are in published exports. */
   async #findZeros(): Promise<void> {
     const isShort = ({ shape }: OnnxTensor): boolean => shape.length <= 2 && product(shape) <= MAX_ZEROS;
     for (const tensor of this.#graph.tensors.values())
@@ -212,7 +216,7 @@ class WeightFinder {
         this.#zeros.add(tensor.name);
   }
 
-  /** Columns of signed bytes as rows in I8; undefined where that is not what is stored. */
+  /** Columns of signed bytes as rows of I8 blocks; undefined where the weight is stored otherwise. */
   #int8Rows({ values, scale, zero }: Quantized, { first, inputs, columns, order }: Columns): Int8Rows | undefined {
     const [directions = 1] = values.shape;
     const each = inputs * columns;
@@ -220,7 +224,7 @@ class WeightFinder {
     const readBlocks = async (rows: Range): Promise<Uint8Array> => {
       const stored = await readOnnxBytes(this.#file, values, { from: first, to: first + each });
       const scales = await readOnnxValues(this.#file, scale);
-      // One for all, one a direction of an LSTM, or one a column.
+      // One scale for all, one per direction of an LSTM, or one per column.
       const perMatrix = scales.length === 1 ? 0 : values.shape.length === 3 && scales.length <= directions ? 1 : columns;
       const codes = new Uint8Array(sizeOf(rows) * inputs);
       const ofRows = new Float32Array(sizeOf(rows));
@@ -243,7 +247,7 @@ class WeightFinder {
     return { ...whole, stored: (elements) => readOnnxBytes(this.#file, tensor, elements) };
   }
 
-  /** `axis`: which axis a list of scales belongs to. */
+  /** `axis`: the axis that a list of scales belongs to. */
   #scaled(parts: Quantized, axis: number): ComputedTensor {
     const { values, scale } = parts;
     const width = product(values.shape.slice(axis + 1));
@@ -254,7 +258,7 @@ class WeightFinder {
     return wholeTensor(storageOf(values), values.shape, () => this.#dequantize(parts, (i) => Math.floor(i / width) % count));
   }
 
-  /** (q - zero) scale; `place` says which of several scales an element has. */
+  /** Dequantises: (q - zero) * scale; `place` gives the index of an element's scale. */
   async #dequantize({ values, scale, zero }: Quantized, place: (element: number) => number): Promise<Float32Array> {
     const out = await readOnnxValues(this.#file, values);
     const scales = await readOnnxValues(this.#file, scale);
@@ -276,7 +280,7 @@ class WeightFinder {
 
   #put(name: string, tensor: ComputedTensor, from: string): void {
     const other = this.#found.get(name);
-    // ALBERT's layers share their weights, so that several nodes read one.
+    // ALBERT's layers share their weights, so several nodes read one.
     if (other && other.from !== from) this.#refuse(`both ${other.from} and ${from} are ${name}`);
     this.#found.set(name, { tensor, from });
   }
@@ -293,7 +297,7 @@ function transposed(tensor: ComputedTensor): ComputedTensor {
   );
 }
 
-/** `count` matrices [rows, columns], each as [columns, rows]. */
+/** Transposes `count` matrices [rows, columns] each. */
 function transposeEach(values: Float32Array, count: number, rows: number, columns: number): Float32Array {
   const out = new Float32Array(values.length);
   for (let m = 0; m < count; m++) {
@@ -303,23 +307,23 @@ function transposeEach(values: Float32Array, count: number, rows: number, column
   return out;
 }
 
-/** Scales of [directions, in, 4H]: one a direction, or one a direction and column. */
+/** Scales of [directions, in, 4H]: one per direction, or one per direction and column. */
 function directionOrColumn({ shape }: OnnxTensor, scale: OnnxTensor): (element: number) => number {
   const [directions = 1, rows = 1, columns = 1] = shape;
   if (product(scale.shape) <= directions) return (i) => Math.floor(i / (rows * columns));
   return (i) => Math.floor(i / (rows * columns)) * columns + (i % columns);
 }
 
-/** ONNX has a cell's gates in the order input, output, forget, cell; PyTorch in the order input, forget, cell, output. */
+/** Order of an LSTM's gates: ONNX has input, output, forget, cell; PyTorch has input, forget, cell, output. */
 const GATES = [0, 2, 3, 1];
 
-/** Where a row of gates in PyTorch's order lies among those of ONNX. */
+/** Index among ONNX's gate rows of a row in PyTorch's order. */
 function gateColumn(gates: number): (row: number) => number {
   const each = gates / GATES.length;
   return (row) => GATES[Math.floor(row / each)]! * each + (row % each);
 }
 
-/** The part [4H, …] of a tensor that begins at `first`, with its gates in PyTorch's order. */
+/** The part [4H, …] of a tensor from element `first` on, with its gates in PyTorch's order. */
 function gatesInOrder(tensor: ComputedTensor, shape: readonly number[], first: number): ComputedTensor {
   const size = product(shape);
   return wholeTensor(tensor.dtype, shape, async () => {

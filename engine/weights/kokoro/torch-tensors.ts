@@ -1,4 +1,4 @@
-/** Kokoro's weights in a kokoro-v1_0.pth: a dictionary of the five parts' state dictionaries. */
+/** Reads Kokoro's weights from a kokoro-v1_0.pth, a dictionary of the five parts' state dictionaries. */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
 import type { ComputedTensor } from '../computed-checkpoint.ts';
@@ -6,12 +6,14 @@ import { PickledTensor } from '../pytorch/pickle.ts';
 import type { Pickled } from '../pytorch/pickle.ts';
 import { isFloat, openTorchFile } from '../pytorch/torch-file.ts';
 
-/** Dictionaries within dictionaries: the parts, and their tensors. */
+/** Depth of nested dictionaries: the parts, and their tensors. */
 const MAX_DEPTH = 3;
-/** Entries of all dictionaries, of which published weights have 700. One that is in many others, or in itself, is walked through in each. */
+/**
+ * Most entries of all dictionaries; published weights have 700. A dictionary that is in several others, or in itself, is walked in each.
+ */
 const MAX_ENTRIES = 1 << 14;
 
-/** The tensors by the names that the model's code gives them; ids of positions, which are counted here, are left out. */
+/** The tensors under the names of the model's code. Position ids are left out, since they are counted here. */
 export async function kokoroTorchTensors(path: string, source: ByteSource): Promise<ReadonlyMap<string, ComputedTensor>> {
   const file = await openTorchFile(path, source);
   const tensors = new Map<string, ComputedTensor>();
@@ -21,14 +23,14 @@ export async function kokoroTorchTensors(path: string, source: ByteSource): Prom
   return tensors;
 }
 
-/** The only tensor of a voice's file. */
+/** Reads the only tensor of a voice's file. */
 export async function voiceTensor(path: string, source: ByteSource): Promise<ComputedTensor> {
   const { root, tensor } = await openTorchFile(path, source);
   if (root instanceof PickledTensor) return tensor('', root);
   throw new EngineError('invalid_model', `${path} holds no tensor, which a voice is`);
 }
 
-/** The tensors of dictionaries within dictionaries, with their names. */
+/** The tensors of nested dictionaries, with their names. */
 function tensorsIn(path: string, root: Pickled): (readonly [string, PickledTensor])[] {
   const found: (readonly [string, PickledTensor])[] = [];
   let entries = 0;
@@ -45,7 +47,10 @@ function tensorsIn(path: string, root: Pickled): (readonly [string, PickledTenso
   return found;
 }
 
-/** Trained in DataParallel, whose prefix stayed; torch 2 calls the two halves of a weight norm otherwise. */
+/**
+ * Normalises names: the weights were trained in DataParallel, whose prefix stayed, and torch 2 has other names for the two halves of a
+ * weight norm.
+ */
 function plainName(key: string): string {
   return key
     .replace(/^module\./, '')

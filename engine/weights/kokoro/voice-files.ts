@@ -1,4 +1,4 @@
-/** Voices as they are published: a file for each (.pt, .bin), or one archive of all (.npz; kokoro-onnx calls it voices-v1.0.bin). */
+/** Voices as they are published: one file each (.pt, .bin), or one archive (.npz; kokoro-onnx calls it voices-v1.0.bin). */
 import { EngineError } from '../../errors.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { product } from '../../util/math.ts';
@@ -9,15 +9,15 @@ import type { ComputedTensor } from '../computed-checkpoint.ts';
 import { readNpz } from '../npy.ts';
 import { voiceTensor } from './torch-tensors.ts';
 
-/** Where voices lie: an archive, or a folder with a file each. */
+/** Where voices are: in an archive, or in a folder with a file each. */
 export interface VoicePlace {
   readonly archive?: string;
   readonly folder?: string;
 }
 
-/** Names of voices are asked for in requests, and in lists. */
+/** Files of voices. A voice's name is short and plain, because requests and listings have it. */
 const VOICE_FILE = /^([\w-]{1,64})\.(pt|bin)$/;
-/** A voice has 510 styles of 1 kB. */
+/** Most bytes of a voice; one has 510 styles of 1 kB. */
 const MAX_VOICE_BYTES = 4 * 2 ** 20;
 const MAX_VOICES = 1024;
 
@@ -30,7 +30,9 @@ export async function findVoices(platform: Platform, folder: string, names: read
   return inside.some((name) => VOICE_FILE.test(name)) ? { folder: path } : undefined;
 }
 
-/** Opens them as the tensors of a voices.safetensors, [rows, `columns`] each; throws EngineError('invalid_model') that names the file. */
+/**
+ * Opens the voices as the tensors of a voices.safetensors, [rows, `columns`] each; throws EngineError('invalid_model') that names the file.
+ */
 export async function openVoices(platform: Platform, { archive, folder = '' }: VoicePlace, columns: number): Promise<Checkpoint> {
   if (archive !== undefined) {
     const source = await platform.open(archive);

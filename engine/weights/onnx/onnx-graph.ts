@@ -1,4 +1,6 @@
-/** What of an ONNX model weights are found by: its nodes, and where its tensors lie. Field numbers: onnx/onnx.proto (Apache-2.0). */
+/**
+ * The parts of an ONNX model by which weights are found: its nodes, and where its tensors lie. Field numbers: onnx/onnx.proto (Apache-2.0).
+ */
 import { fromBF16, fromF16, f16BitsToF32 } from '../../util/f16.ts';
 import { product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
@@ -7,12 +9,12 @@ import type { Field, ProtobufFile } from './protobuf.ts';
 export interface OnnxNode {
   readonly name: string;
   readonly op: string;
-  /** '' for an input that is left out. */
+  /** Names of inputs; '' for an optional one that is left out. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   /** Whether Gemm's second matrix is transposed. */
   readonly transB: boolean;
-  /** DequantizeLinear's: the dimension that a list of scales belongs to; from the last one backwards where it is negative. */
+  /** DequantizeLinear's axis: the dimension that a list of scales belongs to, counted from the last one if negative. */
   readonly axis: number;
 }
 
@@ -20,9 +22,9 @@ export interface OnnxNode {
 export interface OnnxTensor {
   readonly name: string;
   readonly shape: readonly number[];
-  /** TensorProto.DataType. */
+  /** Type id (TensorProto.DataType). */
   readonly type: number;
-  /** Where its values lie, and how: as little-endian bytes, or as varints. */
+  /** Where its values lie, and whether as little-endian bytes or as varints. */
   readonly data: Field | undefined;
 }
 
@@ -31,14 +33,14 @@ export interface OnnxGraph {
   readonly tensors: ReadonlyMap<string, OnnxTensor>;
 }
 
-/** Kokoro has 3,600 nodes and 800 tensors; a node has at most a few dozen inputs. */
+/** Limits; Kokoro has 3,600 nodes and 800 tensors, and a node has at most a few dozen inputs. */
 const MAX_NODES = 1 << 16;
 const MAX_EDGES = 1 << 19;
 const MAX_RANK = 16;
-/** Values that are kept as varints, ten times as large as others. */
+/** Most values stored as varints, each of which may take ten bytes. */
 const MAX_VARINTS = 1 << 20;
 
-/** Reads a model's graph; weights stay where they are. Throws EngineError('invalid_model') with the path and what is wrong. */
+/** Reads a model's graph, leaving weights in the file. Throws EngineError('invalid_model') with the path and what is wrong. */
 export async function readOnnxGraph(file: ProtobufFile): Promise<OnnxGraph> {
   const nodes: OnnxNode[] = [];
   const tensors = new Map<string, OnnxTensor>();
@@ -66,7 +68,7 @@ export async function readOnnxGraph(file: ProtobufFile): Promise<OnnxGraph> {
   return { nodes, tensors };
 }
 
-/** All values of a tensor, as they are stored, in f32: integers of quantised weights too. */
+/** Reads all values of a tensor as stored, in f32; also the integers of quantised weights. */
 export async function readOnnxValues(file: ProtobufFile, tensor: OnnxTensor): Promise<Float32Array> {
   const { name, type, shape, data } = tensor;
   const format = TYPES.get(type);
@@ -81,7 +83,7 @@ export async function readOnnxValues(file: ProtobufFile, tensor: OnnxTensor): Pr
   return format.widen(stored.byteOffset % format.bytes === 0 ? stored : stored.slice());
 }
 
-/** The bytes of the elements [from, to) of a tensor; undefined where they are kept as varints. */
+/** Reads the bytes of elements [from, to) of a tensor; undefined where they are stored as varints. */
 export function readOnnxBytes(
   file: ProtobufFile,
   { name, type, shape, data }: OnnxTensor,
@@ -94,18 +96,18 @@ export function readOnnxBytes(
   return file.source.read(data.from + from * each, (to - from) * each);
 }
 
-/** Whether a tensor is of floating point numbers, and whether it is of the integers that quantised weights are made of. */
+/** Whether a tensor has floats; whether it has the integers of quantised weights. */
 export const isFloat = ({ type }: OnnxTensor): boolean => [1, 10, 11, 16].includes(type);
 export const isQuantized = ({ type }: OnnxTensor): boolean => type === 2 || type === 3;
 
-/** The storage's name, as in safetensors. */
+/** The dtype's name, as in safetensors. */
 export const storageOf = ({ type }: OnnxTensor): string => TYPES.get(type)?.name ?? `type ${type}`;
 
 const MODEL = { graph: 7 } as const;
 const GRAPH = { node: 1, initializer: 5 } as const;
 const NODE = { input: 1, output: 2, name: 3, op: 4, attribute: 5 } as const;
 const ATTRIBUTE = { name: 1, i: 3, t: 5 } as const;
-/** Of DequantizeLinear, where a file does not say it. */
+/** DequantizeLinear's default axis. */
 const DEFAULT_AXIS = 1;
 const TENSOR = { dims: 1, type: 2, float: 4, int32: 5, name: 8, raw: 9, location: 14 } as const;
 
@@ -113,7 +115,7 @@ interface StoredType {
   readonly name: string;
   readonly bytes: number;
   readonly widen: (bytes: Uint8Array) => Float32Array;
-  /** A value that is kept as a varint. */
+  /** Decodes a value stored as a varint. */
   readonly varint: (value: number) => number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Protocol buffers, read field by field from a file. Libraries decode whole messages in memory, and a model's message is the file; here what is
- * large is skipped and its place is kept. Encoding: protobuf.dev/programming-guides/encoding.
+ * Reads protocol buffers field by field from a file. Libraries decode whole messages in memory, and a model is one message; here large
+ * fields are skipped and their place is kept. Encoding: protobuf.dev/programming-guides/encoding.
  */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
@@ -10,9 +10,9 @@ import { ByteCursor, ReadAhead } from '../byte-cursor.ts';
 /** A field's number, and its value or the place of its bytes. */
 export interface Field {
   readonly number: number;
-  /** Of a varint, as far as a double holds it; 0 for other kinds. */
+  /** Value of a varint, as far as a double holds it; 0 for other kinds. */
   readonly value: number;
-  /** First byte and end of what the field holds; of a varint, its own bytes. */
+  /** Range of the field's contents; for a varint, of its own bytes. */
   readonly from: number;
   readonly to: number;
   readonly kind: 'varint' | 'bytes' | 'fixed32' | 'fixed64';
@@ -32,7 +32,7 @@ export class ProtobufFile {
     this.#ahead = new ReadAhead(source);
   }
 
-  /** The fields of a message between two places; throws EngineError('invalid_model') where they do not fit between them. */
+  /** Iterates over the fields of a message within a byte range; throws EngineError('invalid_model') where they do not fit into it. */
   async *fields(from = 0, to: number = this.source.size): AsyncGenerator<Field> {
     const cursor = new ByteCursor(this.path, this.#ahead, from, to);
     while (cursor.left > 0) {
@@ -51,7 +51,7 @@ export class ProtobufFile {
     }
   }
 
-  /** What a small field holds, valid until the next call. */
+  /** Reads the contents of a small field, valid until the next call. */
   async bytes({ from, to }: Field, most: number): Promise<Uint8Array> {
     if (to - from > most) throw this.broken(`a field of ${to - from} bytes at byte ${from}; at most ${most} are read`);
     return this.#ahead.read(from, to - from);
@@ -63,7 +63,7 @@ export class ProtobufFile {
     return text;
   }
 
-  /** The integers packed into a field, or its only one; of negative ones, which take ten bytes, the lower 32 bits. */
+  /** The integers packed into a field, or its only one; for negative ones, which take ten bytes, the lower 32 bits. */
   async varints(field: Field, most: number): Promise<number[]> {
     if (field.kind === 'varint') return [field.value];
     const bytes = await this.bytes(field, 10 * most);
@@ -83,7 +83,7 @@ export class ProtobufFile {
   }
 }
 
-/** Names are shown in messages; PyTorch's are paths of modules. */
+/** Longest name, since messages show it; PyTorch's are paths of modules. */
 const MAX_TEXT = 1024;
 
 async function varint(cursor: ByteCursor): Promise<number> {

@@ -1,6 +1,6 @@
 /**
- * Python pickles of tensors, read without running anything. A pickle is a program that names functions to be called; here only those in
- * `FUNCTIONS` have a meaning, which is a description of a tensor, and every other name is refused. Opcodes: Lib/pickletools.py of CPython.
+ * Reads Python pickles of tensors without running anything. A pickle is a program that names functions to call; here only those in
+ * `FUNCTIONS` have a meaning, which is to describe a tensor, and every other name is refused. Opcodes: Lib/pickletools.py of CPython.
  */
 import { EngineError } from '../../errors.ts';
 import { describe } from '../../util/json.ts';
@@ -8,10 +8,10 @@ import { describe } from '../../util/json.ts';
 /** A tensor as torch pickles it. */
 export class PickledTensor {
   readonly storage: PickledStorage;
-  /** First element in the storage. */
+  /** Index of the first element in the storage. */
   readonly offset: number;
   readonly shape: readonly number[];
-  /** Elements from one index to the next, by axis. */
+  /** Strides by axis, in elements. */
   readonly strides: readonly number[];
 
   constructor(storage: PickledStorage, offset: number, shape: readonly number[], strides: readonly number[]) {
@@ -22,7 +22,7 @@ export class PickledTensor {
   }
 }
 
-/** Numbers of one type in a file of the archive. */
+/** A storage: numbers of one type in a file of the archive. */
 export class PickledStorage {
   /** torch's name of the type, e.g. FloatStorage. */
   readonly type: string;
@@ -37,7 +37,7 @@ export class PickledStorage {
   }
 }
 
-/** Lists and tuples are arrays, dictionaries are maps. */
+/** A pickled value: lists and tuples are arrays, dictionaries are maps. */
 export type Pickled = null | boolean | number | string | PickledTensor | PickledStorage | PickledGlobal | PickledList | PickledMap;
 export type PickledList = Pickled[];
 export type PickledMap = Map<Pickled, Pickled>;
@@ -52,7 +52,7 @@ class PickledGlobal {
 
 const STORAGE = /^torch (Float|Half|BFloat16|Double|Long|Int|Short|Char|Byte|Bool)Storage$/;
 
-/** What the functions that a checkpoint calls stand for. */
+/** Meanings of the functions that a checkpoint calls. */
 const FUNCTIONS: ReadonlyMap<string, (args: PickledList) => Pickled | undefined> = new Map<
   string,
   (args: PickledList) => Pickled | undefined
@@ -61,9 +61,9 @@ const FUNCTIONS: ReadonlyMap<string, (args: PickledList) => Pickled | undefined>
   ['torch._utils _rebuild_tensor_v2', rebuildTensor],
 ]);
 
-/** Larger ones describe no checkpoint: 550 tensors take 60 kB. */
+/** Most bytes of a pickle; 550 tensors take 60 kB. */
 export const MAX_PICKLE_BYTES = 4 * 2 ** 20;
-/** Each may make a dictionary, which takes two hundred bytes. Kokoro's pickle has 15,000 opcodes. */
+/** Most opcodes, since each may make a dictionary of two hundred bytes; Kokoro's pickle has 15,000. */
 const MAX_STEPS = 2 ** 18;
 const MAX_RANK = 8;
 
@@ -76,7 +76,7 @@ export function readPickle(path: string, bytes: Uint8Array): Pickled {
 const MARK = Symbol('mark');
 type Item = Pickled | typeof MARK;
 
-/** The stack machine that a pickle is a program of. */
+/** The stack machine that runs a pickle. */
 class Unpickler {
   readonly #path: string;
   readonly #bytes: Uint8Array;
@@ -128,7 +128,7 @@ class Unpickler {
     return text;
   }
 
-  /** A little-endian integer of so many bytes. */
+  /** A little-endian integer of this many bytes. */
   long(length: number): number {
     const at = this.#advance(length);
     let value = 0n;
@@ -151,7 +151,7 @@ class Unpickler {
     return item === undefined || item === MARK ? this.refuse('its stack is empty') : item;
   }
 
-  /** The items above the last mark, which goes too. */
+  /** Pops the items above the last mark, and the mark. */
   popToMark(): PickledList {
     const mark = this.#stack.lastIndexOf(MARK);
     if (mark < 0) this.refuse('its stack has no mark');
@@ -172,7 +172,7 @@ class Unpickler {
     this.push(value === undefined ? this.refuse(`it recalls the value ${index}, which it never kept`) : value);
   }
 
-  /** A name of a function or type, if it is one that has a meaning here. */
+  /** The name of a function or type that has a meaning here; refuses others. */
   name(module: string, name: string): void {
     const full = `${module} ${name}`;
     if (!FUNCTIONS.has(full) && !STORAGE.test(full)) this.refuse(`it names ${`${module}.${name}`.slice(0, 120)}, which is not run: a checkpoint of tensors needs only their storages, torch._utils._rebuild_tensor_v2 and collections.OrderedDict`); // prettier-ignore
@@ -188,7 +188,7 @@ class Unpickler {
     this.push(value);
   }
 
-  /** ('storage', type, key, location, elements), which stands for a file of the archive. */
+  /** Replaces a persistent id ('storage', type, key, location, elements) by the storage, a file of the archive. */
   storage(): void {
     const id = this.pop();
     const [kind, type, key, , elements] = Array.isArray(id) ? id : [];

@@ -1,4 +1,4 @@
-/** Files of torch.save (.pth, .pt): a zip archive with data.pkl, which describes the tensors, and their storages in data/. */
+/** Reads files of torch.save (.pth, .pt): a zip archive with data.pkl, which describes the tensors, and their storages in data/. */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
 import { fromBF16, fromF16 } from '../../util/f16.ts';
@@ -10,13 +10,13 @@ import type { ZipEntry } from '../zip.ts';
 import { MAX_PICKLE_BYTES, readPickle } from './pickle.ts';
 import type { Pickled, PickledTensor } from './pickle.ts';
 
-/** An opened file: what its pickle describes, and a reading of the tensors in it. */
+/** An open file: what its pickle describes, and a reader of its tensors. */
 export interface TorchFile {
   readonly root: Pickled;
   tensor(name: string, described: PickledTensor): Promise<ComputedTensor>;
 }
 
-/** Types that weights are stored in; the others are ids. */
+/** Storage types of weights; the others hold ids. */
 const FLOATS: ReadonlyMap<string, { readonly dtype: string; readonly bytes: number; readonly widen: (bytes: Uint8Array) => Float32Array }> =
   new Map([
     ['FloatStorage', { dtype: 'F32', bytes: 4, widen: ({ buffer, byteOffset: at, byteLength: n }) => new Float32Array(buffer, at, n / 4) }],
@@ -25,15 +25,15 @@ const FLOATS: ReadonlyMap<string, { readonly dtype: string; readonly bytes: numb
     ['DoubleStorage', { dtype: 'F64', bytes: 8, widen: ({ buffer, byteOffset: at, byteLength: n }) => Float32Array.from(new Float64Array(buffer, at, n / 8)) }],
   ]); // prettier-ignore
 
-/** A pickle's first byte; an archive has P. */
+/** First byte of a bare pickle; an archive begins with P. */
 const PROTO = 0x80;
 
-/** Whether weights are stored in this type. */
+/** Whether a storage type is one of weights. */
 export function isFloat({ storage }: PickledTensor): boolean {
   return FLOATS.has(storage.type);
 }
 
-/** Reads an archive's description; throws EngineError('invalid_model') with its path and what is wrong. */
+/** Reads an archive's pickle; throws EngineError('invalid_model') with its path and what is wrong. */
 export async function openTorchFile(path: string, source: ByteSource): Promise<TorchFile> {
   const [first] = await source.read(0, Math.min(1, source.size));
   if (first === PROTO) throw new EngineError('invalid_model', `${path} is in the format that torch.save wrote before PyTorch 1.6; load it with torch.load and save it again`); // prettier-ignore
@@ -73,7 +73,7 @@ async function tensorIn(
   if (entry.size !== storage.elements * type.bytes) refuse(`lies in ${entry.size} bytes, expected ${storage.elements * type.bytes}`);
   const last = shape.reduce((sum, size, axis) => sum + (size - 1) * strides[axis]!, offset);
   if (product(shape) > 0 && !(last < storage.elements)) refuse(`[${shape.join(', ')}] reaches element ${last} of ${storage.elements}`);
-  // Steps of 0 would let a few bytes become any number of values.
+  // Strides of 0 would let a few bytes become any number of values.
   if (product(shape) > storage.elements) refuse(`[${shape.join(', ')}] has more values than the ${storage.elements} stored`);
   const start = await dataStart(path, source, entry);
   const stored = (from: number, to: number): Promise<Uint8Array> => source.read(start + from * type.bytes, (to - from) * type.bytes);
@@ -97,7 +97,7 @@ function isContiguous(shape: readonly number[], strides: readonly number[]): boo
   return shape.every((size, axis) => size === 1 || strides[axis] === product(shape.slice(axis + 1)));
 }
 
-/** Elements of a tensor that lies in its storage in another order, such as a transposed one. */
+/** Reads a tensor that lies in its storage in another order, such as a transposed one. */
 function gather(stored: Float32Array, { offset, shape, strides }: PickledTensor, { from, to }: Range): Float32Array {
   return Float32Array.from({ length: to - from }, (_, i) => {
     let at = offset;

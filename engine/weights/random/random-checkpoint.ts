@@ -1,4 +1,7 @@
-/** A checkpoint of random weights: matrices that the device makes by itself, vectors of ones, so that norms do nothing and activations stay as large as they are. */
+/**
+ * A checkpoint of random weights: matrices that the device generates, and vectors of ones, so that norms do nothing and activations keep
+ * their magnitude.
+ */
 import { product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import { widenBlocks } from '../block-format.ts';
@@ -8,15 +11,15 @@ import { shapeOf } from '../checkpoint.ts';
 import type { Checkpoint, RandomTensor, StoredFloat, TensorInfo } from '../checkpoint.ts';
 import { blocksOf, floatsOf, randomBlocks, randomFloats } from './random-values.ts';
 
-/** What matrices are stored as. */
+/** Storage type of matrices. */
 export type RandomType = StoredFloat | BlockType;
 
-/** By what a person writes, such as q4_k: ggml's types, and floats. */
+/** Storage types by the name that a user writes, such as q4_k: ggml's types, and floats. */
 export const RANDOM_TYPES: ReadonlyMap<string, RandomType> = new Map(
   (['F32', 'F16', 'BF16', ...(Object.keys(BLOCK_FORMATS) as BlockType[])] as const).map((type) => [type.toLowerCase(), type]),
 );
 
-/** Blocks of 32 for rows that blocks of 256 would cut, as llama.cpp chooses them (tensor_type_fallback). */
+/** Types with blocks of 32 for rows that blocks of 256 would cut, as llama.cpp chooses them (tensor_type_fallback). */
 const NARROW: Partial<Readonly<Record<BlockType, BlockType>>> = {
   Q2_K: 'IQ4_NL', Q3_K: 'IQ4_NL', Q4_K: 'Q5_0', Q5_K: 'Q5_1', Q6_K: 'Q8_0', IQ4_XS: 'IQ4_NL',
 }; // prettier-ignore
@@ -78,14 +81,14 @@ function isFloat(type: RandomType): type is StoredFloat {
   return !(type in BLOCK_FORMATS);
 }
 
-/** How a matrix with rows of this width is stored, where the model is stored in `type`. */
+/** Storage of a matrix with rows of this width, in a model of `type`. */
 function storedFor(type: RandomType, width: number): RandomType {
   if (isFloat(type) || width % BLOCK_FORMATS[type].values === 0) return type;
   const narrow = NARROW[type];
   return narrow !== undefined && width % BLOCK_FORMATS[narrow].values === 0 ? narrow : 'F16';
 }
 
-/** FNV-1a. */
+/** FNV-1a hash. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -1,4 +1,4 @@
-/** Models that no file has: a published shape with random weights, to measure what a machine makes of it before anything is fetched. */
+/** Models without files: a published shape with random weights, to measure a machine before anything is downloaded. */
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 import { MODEL_WEIGHTS } from '../model-folder.ts';
@@ -17,11 +17,11 @@ interface Shape {
   readonly vocab_size: number;
   readonly max_position_embeddings: number;
   readonly rope_theta: number;
-  /** The head is the table of tokens. */
+  /** The head is the embedding table. */
   readonly tie_word_embeddings: boolean;
 }
 
-/** By name: one to try the command with, Qwen2.5 0.5B without biases, Llama 3.2 1B, Llama 3.1 8B. */
+/** Shapes by name: a tiny one to try the command with, Qwen2.5 0.5B without biases, Llama 3.2 1B, Llama 3.1 8B. */
 export const RANDOM_SHAPES: Readonly<Record<string, Shape>> = {
   'llama-tiny': {
     hidden_size: 256, intermediate_size: 512, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: 64,
@@ -41,25 +41,25 @@ export const RANDOM_SHAPES: Readonly<Record<string, Shape>> = {
   },
 }; // prettier-ignore
 
-/** What is made. */
+/** A random model. */
 export interface RandomModel {
-  /** Of RANDOM_SHAPES. */
+  /** A name of RANDOM_SHAPES. */
   readonly shape: string;
-  /** Of RANDOM_TYPES. */
+  /** A name of RANDOM_TYPES. */
   readonly type: string;
-  /** Fewer than the shape has, where memory is short. */
+  /** Number of layers; fewer than the shape has, where memory is short. */
   readonly layers?: number | undefined;
   readonly seed: number;
 }
 
-/** The path that such a model is opened by. */
+/** The path by which a random model is opened. */
 export function randomPath({ shape, type, layers, seed }: RandomModel): string {
   return `random:${shape}-${type}${layers === undefined ? '' : `-${layers}layers`}-seed${seed}`;
 }
 
 const PATH = /^random:(.+?)-([a-z\d_]+)(?:-(\d+)layers)?-seed(\d+)$/;
 
-/** Paths that randomPath makes. */
+/** The format of paths that randomPath makes. */
 export const RANDOM: ModelFormat = {
   recognises: ({ path }) => path.startsWith('random:'),
   open: async (place: ModelPlace) => {
@@ -110,7 +110,7 @@ function tensorsOf(shape: Shape): Readonly<Record<string, readonly number[]>> {
   return tensors;
 }
 
-/** Token i is the word `i`: an answer's text is the list of its tokens. */
+/** The tokenizer: token i is the word `i`, so that generated text lists its tokens. */
 function tokenizerOf(vocabulary: number): Json {
   const vocab = Object.fromEntries(Array.from({ length: vocabulary }, (_, id) => [String(id), id]));
   const model = { type: 'WordLevel', vocab, unk_token: '0' };

@@ -1,4 +1,7 @@
-/** Weights that mean nothing, of any size and storage type: a function of a seed and a place, so that the host and every device make the same bits of any part. */
+/**
+ * Random weights of any size and storage type: a function of a seed and a position, so that the host and every device generate the same
+ * bits of any part.
+ */
 import { randomBits } from '../../util/rng.ts';
 import { f32ToF16Bits, f16BitsToF32 } from '../../util/f16.ts';
 import type { Range } from '../../util/math.ts';
@@ -8,20 +11,22 @@ import { BLOCK_FORMATS } from '../block-types.ts';
 import type { BlockType } from '../block-types.ts';
 import type { RandomBlocks, RandomFloats } from '../checkpoint.ts';
 
-/** Draws of signs are others than those of codes. */
+/** Changes the seed for the draws of signs, which must differ from those of codes. */
 const SIGNS = 0x5bd1e995;
 
 /** Root mean square of 2 c - 255 over all bytes c. */
 const BYTE_RMS = Math.sqrt((256 ** 2 - 1) / 3);
-/** Below, f16 would not hold every value exactly. */
+/** Least exponent: below it f16 would not hold every value exactly. */
 const LEAST_EXPONENT = -14;
 
-/** Floats for a matrix with rows of `width`, of about the size that keeps activations what they were: 1 / sqrt(width), to a power of two. */
+/**
+ * Random floats for a matrix with rows of `width`, of magnitude 1 / sqrt(width) rounded to a power of two, so that activations keep theirs.
+ */
 export function randomFloats(seed: number, width: number): RandomFloats {
   return { seed, exponent: Math.max(LEAST_EXPONENT, Math.round(Math.log2(1 / Math.sqrt(width) / BYTE_RMS))) };
 }
 
-/** The same in blocks, whose mean is about zero. */
+/** Random blocks for a matrix with rows of `width`, of the same magnitude and with a mean of about zero. */
 export function randomBlocks(seed: number, type: BlockType, width: number): RandomBlocks {
   const { scale, offset } = sizes(BLOCK_FORMATS[type]);
   const wanted = scale / Math.sqrt(width);
@@ -36,7 +41,7 @@ export function scaleBytes({ scales }: Pick<BlockFormat, 'scales'>): 1 | 2 | 4 {
   return scales === 'exponent' ? 1 : scales === 'row' ? 4 : 2;
 }
 
-/** Values [from, to). */
+/** Values [from, to) of a random tensor. */
 export function floatsOf({ seed, exponent }: RandomFloats, { from, to }: Range): Float32Array {
   return Float32Array.from({ length: to - from }, (_, i) => {
     const at = from + i;
@@ -44,7 +49,7 @@ export function floatsOf({ seed, exponent }: RandomFloats, { from, to }: Range):
   });
 }
 
-/** Blocks [from, to) as a file stores them. */
+/** Blocks [from, to) of a random tensor, as a file would store them. */
 export function blocksOf({ seed, type, scale, offset }: RandomBlocks, { from, to }: Range): Uint8Array {
   const format: BlockFormat = BLOCK_FORMATS[type];
   const { bytes, places } = format;
@@ -60,15 +65,15 @@ export function blocksOf({ seed, type, scale, offset }: RandomBlocks, { from, to
   return out;
 }
 
-/** Blocks of which the numbers below are taken: enough for two digits. */
+/** Blocks from which the numbers below are estimated: enough for two digits. */
 const SAMPLED = 64;
 
-/** The scale that makes values of a type as large as 1 on the average, and what its offset is of it so that their mean is 0. */
+/** The scale that gives values of a type a magnitude of 1 on average, and the ratio of its offset that gives them a mean of 0. */
 function sizes(format: BlockFormat & { readonly name: BlockType }): { readonly scale: number; readonly offset: number } {
   const one = format.scales === 'exponent' ? 128 : format.scales === 'row' ? 0x3f800000 : 0x3c00;
   const valuesOf = (scale: number, offset: number): Float32Array => {
     const out = new Float32Array(SAMPLED * format.values);
-    // Of both signs, which cancel out in a mean.
+    // Scales have both signs, which cancel out in a mean.
     const bytes = blocksOf({ seed: 1, type: format.name, scale, offset }, { from: 0, to: SAMPLED });
     widenBlocks(format, bytes, out);
     return out;
