@@ -1,5 +1,6 @@
 /** RIFF/WAVE files: finding format and samples in the bytes of any of them, and writing the 16-bit mono ones speech answers with. */
 import { EngineError } from '../errors.ts';
+import { withoutDamage } from './sample-source.ts';
 
 /** `alaw` and `mulaw` are G.711, in which telephone calls are recorded. */
 export type WavEncoding = 'u8' | 's16' | 's24' | 's32' | 'f32' | 'f64' | 'alaw' | 'mulaw';
@@ -169,7 +170,7 @@ function describe({ encoding, channels, sampleRate, blockAlign }: Format, from: 
   return { encoding, channels, sampleRate, frames, from, dataBytes, frameBytes: blockAlign, missingBytes: declared - dataBytes };
 }
 
-/** Averages the channels: [frames] in -1..1 (float files may exceed it). Samples that are not finite become 0. */
+/** Averages the channels: [frames] in -1..1 (float files may exceed it). Damaged samples become 0. */
 export function wavToMono(wav: Pick<WavFile, 'encoding' | 'channels' | 'frames' | 'data'>): Float32Array {
   const { data, encoding, channels, frames } = wav;
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
@@ -180,10 +181,9 @@ export function wavToMono(wav: Pick<WavFile, 'encoding' | 'channels' | 'frames' 
   for (let frame = 0, at = 0; frame < frames; frame++) {
     let sum = 0;
     for (let channel = 0; channel < channels; channel++, at += step) sum += read(view, at);
-    const sample = sum * scale;
-    mono[frame] = Number.isFinite(sample) ? sample : 0;
+    mono[frame] = sum * scale;
   }
-  return mono;
+  return withoutDamage(mono);
 }
 
 const READERS: Readonly<Record<WavEncoding, (view: DataView, at: number) => number>> = {

@@ -36,6 +36,9 @@ export function summarise(tokens: readonly number[], timestampBegin: number): nu
   return last + before + 4 * (tokens.findLast(isTimestamp) ?? 0);
 }
 
+/** Below it the likeliest token is drawn all the same, and logits divided by a far lower temperature overflow f32. */
+const LEAST_TEMPERATURE = 1e-6;
+
 /** Writes a row's settings at row `index` of a host buffer, which is uploaded unchanged. */
 export function writeTokenRow(words: Uint32Array, index: number, row: TokenRow): void {
   const at = index * TOKEN_ROW_WORDS;
@@ -44,7 +47,8 @@ export function writeTokenRow(words: Uint32Array, index: number, row: TokenRow):
   words[at + 1] = row.mask;
   words[at + 2] = (row.timestamps ? 1 : 0) | (row.first ? 2 : 0) | (row.probe === undefined ? 0 : 4) | (row.history === undefined ? 0 : 8);
   words[at + 3] = row.probe ?? 0;
-  new Float32Array(words.buffer, words.byteOffset, words.length)[at + 4] = temperature > 0 ? 1 / temperature : 0;
+  new Float32Array(words.buffer, words.byteOffset, words.length)[at + 4] =
+    temperature > 0 ? 1 / Math.max(temperature, LEAST_TEMPERATURE) : 0;
   words[at + 5] = (row.seed ?? 0) >>> 0;
   words[at + 6] = row.position ?? 0;
   words[at + 7] = row.history ?? 0;

@@ -1,7 +1,7 @@
 /** Transcription: a request becomes a job of windows cut at pauses, the windows go through the decoder, and its segments come back in order. */
 import type { ModelInfo, SampleFile, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import { wholeSound } from '../audio/kept-sound.ts';
-import { arraySource } from '../audio/sample-source.ts';
+import { arraySource, soundSource } from '../audio/sample-source.ts';
 import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, engineClosing, namingModel, requestAborted } from '../errors.ts';
@@ -169,7 +169,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     const room = Math.floor(config.targetPositions / 2) - 1;
     const hint = text && tokens.previous !== undefined ? hintOf(text, tokenizer).slice(-room) : [];
     const warnings = text && tokens.previous === undefined ? [PROMPT_IGNORED] : [];
-    const sound = samples instanceof Float32Array ? arraySource(samples) : sampleFile(platform, samples);
+    const sound = soundSource(samples instanceof Float32Array ? arraySource(samples) : sampleFile(platform, samples));
     const audioTokens = Math.ceil(sound.length / (2 * config.mel.hop));
     const job: Job = {
       request, sound, heard: wholeSound(sound), hint, warnings, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,

@@ -96,8 +96,14 @@ describe('parseWav', () => {
     expect(largestDifference(wavToMono(parseWav(shifted.subarray(3))), samples)).toBeLessThan(1e-7);
   });
 
-  test('turns NaN and infinity into silence', () => {
-    expect([...wavToMono(parseWav(wavFile([NaN, Infinity, 0.5], { encoding: 'f32', sampleRate: 8000 })))]).toEqual([0, 0, 0.5]);
+  test('turns NaN, infinity and what is louder than any sound into silence', () => {
+    for (const [encoding, loud] of [
+      ['f32', 1e20],
+      ['f64', 1e300],
+    ] as const) {
+      const samples = [NaN, Infinity, -Infinity, loud, -loud, 0.5, -(2 ** 31)];
+      expect([...wavToMono(parseWav(wavFile(samples, { encoding, sampleRate: 8000 })))]).toEqual([0, 0, 0, 0, 0, 0.5, -(2 ** 31)]);
+    }
   });
 
   const whole = wavFile(tone(440, 16000, 0.01), { encoding: 's16', sampleRate: 16000 });

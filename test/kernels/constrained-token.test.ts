@@ -22,12 +22,14 @@ interface Setup {
   readonly timestamps: boolean;
   /** Added to the logits of timestamps: how often the rules have to choose between them and text. */
   readonly lift: number;
+  /** One so low that the likeliest token is drawn. */
+  readonly temperature?: number;
 }
 
 const ROWS = 3;
 
 /** Several rows through several steps; the kernel's state has to carry what the reference reads from the whole history. */
-function stepsCase({ name, vocabulary, timestampBegin, steps, timestamps, lift }: Setup): KernelCase {
+function stepsCase({ name, vocabulary, timestampBegin, steps, timestamps, lift, temperature = 0 }: Setup): KernelCase {
   const eos = Math.floor(timestampBegin / 2);
   const rules = { vocabulary, timestampBegin, eos, maxInitialTimestamp: 5 };
   const masks = [(token: number) => token % 7 === 3, (token: number) => token % 5 === 1];
@@ -49,7 +51,7 @@ function stepsCase({ name, vocabulary, timestampBegin, steps, timestamps, lift }
           history.push(token);
           tokens[step * ROWS + row] = token;
           logprobs[step * ROWS + row] = logprob;
-          const setting: TokenRow = { slot: ROWS - 1 - row, mask, timestamps, first: step === 0 };
+          const setting: TokenRow = { slot: ROWS - 1 - row, mask, timestamps, first: step === 0, temperature };
           writeTokenRow(settings, step * ROWS + row, setting);
         }
       }
@@ -219,6 +221,9 @@ describeKernels('constrained token', [
     timestamps: false,
     lift: 0,
   }),
+  ...[1e-7, 1e-38, 1e-300].map((temperature) =>
+    stepsCase({ name: `draws at ${temperature}`, vocabulary: 65, timestampBegin: 40, steps: 4, timestamps: true, lift: -2, temperature }),
+  ),
   stepsCase({ name: 'begins with a timestamp', vocabulary: 65, timestampBegin: 40, steps: 1, timestamps: true, lift: 0 }),
   stepsCase({ name: 'pairs timestamps', vocabulary: 300, timestampBegin: 200, steps: 12, timestamps: true, lift: 1 }),
   stepsCase({ name: 'lets text win over timestamps', vocabulary: 300, timestampBegin: 200, steps: 12, timestamps: true, lift: -4 }),

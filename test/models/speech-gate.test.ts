@@ -57,6 +57,18 @@ describe('audio in which nobody speaks', () => {
   });
 });
 
+describe('damaged samples', () => {
+  // Of a file of floats, or of a page that computes its own.
+  test.each([NaN, Infinity, -3e38, 1e20])('of %s are silence, before the gate and without it', async (value) => {
+    const [damaged, silent] = [value, 0].map((one) => concatenated([clip, new Float32Array(3).fill(one), clip]));
+    for (const vad of [true, false]) {
+      const found = await ask({ samples: damaged!, vad, timestamps: 'word' });
+      expect(found).toEqual(await ask({ samples: silent!, vad, timestamps: 'word' }));
+      expect(found.text).toContain(CLIP_TEXT);
+    }
+  });
+});
+
 describe('speech between noise', () => {
   const noise = (seconds: number): Float32Array => nonSpeech('white', -50, seconds);
   // Eleven seconds apart: of the noise only what surrounds the speech is heard.
