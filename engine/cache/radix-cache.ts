@@ -81,7 +81,8 @@ export class RadixCache {
 
   /** The path of the longest prefix whose pages the tree holds; splits an edge so that it ends at a node. */
   #walk(tokens: ArrayLike<number>, salt: string, limit: number): Path {
-    let node = this.#root(salt);
+    // Namespaces come from clients: those that nothing is put into are not kept.
+    let node = this.#roots.get(salt) ?? emptyRoot();
     const pages: number[] = [];
     const windows: (number | undefined)[] = [];
     const time = ++this.#clock;
@@ -93,8 +94,8 @@ export class RadixCache {
       const shared = this.#sharedPages(child, tokens, at, limit);
       node = shared < child.pages.length ? this.#split(child, shared) : child;
       node.used = time;
-      pages.push(...node.pages);
-      windows.push(...node.windows);
+      append(pages, node.pages);
+      append(windows, node.windows);
       if (shared < child.pages.length || node !== child) break;
     }
     return { pages, windows, node };
@@ -111,7 +112,7 @@ export class RadixCache {
       if (!child) break;
       const shared = this.#sharedPages(child, tokens, length, limit);
       length += shared * this.pageSize;
-      windows.push(...child.windows.slice(0, shared));
+      append(windows, child.windows.slice(0, shared));
       if (shared < child.pages.length) break;
       node = child;
       if (node.state !== undefined && this.#reach(windows, windows.length) === windows.length) usable = length;
@@ -126,6 +127,7 @@ export class RadixCache {
   insert(tokens: ArrayLike<number>, pages: readonly number[], salt = '', windows?: WindowPages): Insertion {
     const count = Math.floor(tokens.length / this.pageSize);
     assert(pages.length >= count, `insert: ${pages.length} pages for ${tokens.length} tokens of ${this.pageSize} a page`);
+    if (!this.#roots.has(salt)) this.#roots.set(salt, emptyRoot());
     const { pages: found, node } = this.#walk(tokens, salt, tokens.length);
     const [known, length] = [found.length, found.length * this.pageSize];
     if (windows) this.#keepWindows(node, known, windows);
@@ -222,7 +224,7 @@ export class RadixCache {
       const leaf = leaves.pop();
       if (!leaf) break;
       const { parent } = leaf;
-      freed.push(...leaf.pages);
+      append(freed, leaf.pages);
       this.#pages -= leaf.pages.length;
       parent?.children.delete(this.#key(leaf.tokens, 0));
       this.#forgetState(leaf);
@@ -288,23 +290,12 @@ export class RadixCache {
     return [...this.#stateful].filter(({ state }) => this.#states!.holders(state!) === 1);
   }
 
+  /** All nodes, each behind its parent. A chain of them may be longer than the stack is deep. */
   #nodes(): RadixNode[] {
-    const nodes: RadixNode[] = [];
-    const visit = (node: RadixNode): void => {
-      nodes.push(node);
-      for (const child of node.children.values()) visit(child);
-    };
-    for (const root of this.#roots.values()) visit(root);
+    const nodes = [...this.#roots.values()];
+    // It grows on the way.
+    for (const node of nodes) for (const child of node.children.values()) nodes.push(child);
     return nodes;
-  }
-
-  #root(salt: string): RadixNode {
-    let root = this.#roots.get(salt);
-    if (!root) {
-      root = new RadixNode(undefined, new Uint32Array(0), []);
-      this.#roots.set(salt, root);
-    }
-    return root;
   }
 
   /** Namespaces come from clients, so empty ones must not accumulate. */
@@ -348,6 +339,15 @@ export class RadixCache {
   #leaves(): RadixNode[] {
     return this.#nodes().filter(({ children, parent, locks }) => children.size === 0 && parent !== undefined && locks === 0);
   }
+}
+
+/** Appends one by one: an edge may have more pages than a call may have arguments. */
+function append<Item>(list: Item[], items: readonly Item[]): void {
+  for (const item of items) list.push(item);
+}
+
+function emptyRoot(): RadixNode {
+  return new RadixNode(undefined, new Uint32Array(0), []);
 }
 
 /** Inserts a node into `nodes`, which are sorted from most to least recently used. */

@@ -145,7 +145,7 @@ export class CacheManager {
     if (short > 0) this.#pool.release(this.#prefixes!.evict(short));
     const got = this.#pool.allocate(pages)!;
     this.#table.set(sequence.row, sequence.pages.length, got);
-    sequence.pages.push(...got);
+    for (const page of got) sequence.pages.push(page);
   }
 
   /** The recurrent-state slots of a batch item; undefined in models without recurrent layers. */

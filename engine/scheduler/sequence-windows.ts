@@ -113,7 +113,7 @@ export class SequenceWindows {
     if (lacking > 0) this.#prefixes?.dropWindows(Math.max(lacking, Math.floor(this.#pool.size / DROPPED_SHARE)));
     const got = this.#pool.allocate(pages)!;
     this.#table.set(sequence.row, sequence.firstWindow + sequence.windows.length, got);
-    sequence.windows.push(...got);
+    for (const page of got) sequence.windows.push(page);
   }
 
   /** Releases all pages of a sequence. */

@@ -39,6 +39,8 @@ export class ChatChoice {
   readonly index: number;
   readonly matcher: GrammarMatcher | undefined;
   readonly #tokenizer: Tokenizer;
+  /** Whether a token has no text wherever it stands. */
+  readonly #isSilent: (id: number) => boolean;
   readonly #detokenizer: Detokenizer;
   readonly #stops: StopMatcher;
   readonly #parser: AnswerParser;
@@ -56,7 +58,9 @@ export class ChatChoice {
     const skips = skipSpecialTokens && !('harmony' in parser);
     const read = 'harmony' in parser ? [] : (parser.tokens ?? []);
     const keep = new Set(read.map((spelling) => tokenizer.tokenId(spelling)));
-    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, { skipSpecialTokens: skips, keep }), before);
+    const options = { skipSpecialTokens: skips, keep };
+    this.#isSilent = (id) => tokenizer.isSilent(id, options);
+    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, options), before);
     this.#stops = new StopMatcher(stop);
     this.#parser = 'harmony' in parser ? new HarmonyParser(parser.harmony) : new OutputParser(parser);
     this.#closing = new Set('harmony' in parser ? HARMONY_ENDS.map((end) => tokenizer.tokenId(end)) : []);
@@ -77,7 +81,9 @@ export class ChatChoice {
   ): { deltas: Delta[]; stop: string | undefined; done: boolean } {
     this.#unsent++;
     if (logprobs && !silent) this.#logprobs.push(this.#describe(token, logprobs));
-    const decoded = (silent ? '' : this.#detokenizer.push(token)) + (last ? this.#detokenizer.flush() : '');
+    // The detokenizer keeps what has no text yet, and decodes it again with every token: thousands in a row would hold up everybody's steps.
+    const hasText = !silent && !this.#isSilent(token);
+    const decoded = (hasText ? this.#detokenizer.push(token) : '') + (last ? this.#detokenizer.flush() : '');
     const { events, stop } = this.#read(decoded);
     if (last && stop === undefined) events.push(...this.#parser.push(this.#stops.flush()));
     const done = this.#parser.done === true;

@@ -317,7 +317,12 @@ export class GrammarMatcher {
       this.#opened = this.#openAfter(tokens);
       return (await this.#opened).mask;
     };
-    this.#mask = this.#note(this.#opened.then(({ advance }) => advance(call)).catch(reopen));
+    const send = ({ advance }: OpenMatcher): Promise<Int32Array> => {
+      // Ended meanwhile, as by the token's own text: the thread knows the matcher no more, and would break at a call to it.
+      if (this.#disposed) throw new ThreadLost('the matcher has ended');
+      return advance(call);
+    };
+    this.#mask = this.#note(this.#opened.then(send).catch(reopen));
   }
 
   #note(mask: Promise<Int32Array>): Promise<Int32Array> {

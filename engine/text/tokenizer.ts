@@ -104,6 +104,11 @@ export class Tokenizer {
     return this.#tokenizer.decode(spelled, { skip_special_tokens: skipSpecialTokens, clean_up_tokenization_spaces: false });
   }
 
+  /** Whether a token adds nothing to what `decode` gives with these options, wherever it stands. */
+  isSilent(id: number, { skipSpecialTokens = true, keep }: DecodeOptions = {}): boolean {
+    return (skipSpecialTokens && !keep?.has(id) && this.#isHidden(id)) || this.#tokenizer.id_to_token(id) === undefined;
+  }
+
   #isHidden(id: number): boolean {
     this.#hidden ??= new Set((this.#json['added_tokens'] as readonly AddedToken[]).flatMap((token) => (token.special === true ? [token.id] : []))); // prettier-ignore
     return this.#hidden.has(id);

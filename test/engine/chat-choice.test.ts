@@ -15,7 +15,7 @@ const MADE = 'weather {"at": "a. b", "n": 1}';
 function read(answer: string, stop: readonly string[], parser: ParserOptions, size: number) {
   const pieces = answer.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
   const decode = (ids: readonly number[]): string => ids.map((id) => pieces[id]!).join('');
-  const tokenizer = { decode, tokenId: () => undefined } as unknown as Tokenizer;
+  const tokenizer = { decode, tokenId: () => undefined, isSilent: () => false } as unknown as Tokenizer;
   const choice = new ChatChoice(tokenizer, { index: 0, stop, skipSpecialTokens: true, parser, matcher: undefined });
   let [text, reasoning] = ['', ''];
   const calls: string[] = [];
@@ -55,3 +55,21 @@ test.each<[string, string, string[], ParserOptions, object]>([
 ])('a stop string %s', (_, answer, stop, parser, expected) => {
   for (const size of [1, 3, 7, 1000]) expect(read(answer, stop, parser, size)).toMatchObject(expected);
 }); // prettier-ignore
+
+test('tokens without text, such as the ends that an answer goes on behind, are not decoded again with every one', () => {
+  const END = 9;
+  let [decoded, text] = [0, ''];
+  const decode = (ids: readonly number[]): string => {
+    decoded += ids.length;
+    return ids.map((id) => (id === END ? '' : `${id} `)).join('');
+  };
+  const tokenizer = { decode, tokenId: () => undefined, isSilent: (id: number) => id === END } as unknown as Tokenizer;
+  const choice = new ChatChoice(tokenizer, { index: 0, stop: [], skipSpecialTokens: true, parser: {}, matcher: undefined });
+  const answer = [1, ...Array<number>(1000).fill(END), 2];
+  for (const [i, token] of answer.entries()) {
+    const { deltas } = choice.take(token, { silent: false, last: i === answer.length - 1, logprobs: undefined });
+    for (const delta of deltas) text += delta.text;
+  }
+  expect(text).toBe('1 2 ');
+  expect(decoded).toBeLessThan(20);
+});

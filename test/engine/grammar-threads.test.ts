@@ -132,6 +132,18 @@ describe('what a thread is lost by', () => {
     expect(await good.bitmask()).toEqual(ALL);
   });
 
+  test('an answer that ends with a token its grammar would go on from leaves its thread to others', async () => {
+    const { workers, grammars } = fakes((call) => fine(call), { threads: 1 });
+    const [cut, other] = [await grammars.start(schema('a')), await grammars.start(schema('a'))];
+    expect(cut.accept(5)).toBe(true);
+    cut.dispose();
+    other.accept(6);
+    await other.bitmask();
+    // The thread breaks at a call to a matcher that it was told to close.
+    const calls = workers[0]!.calls.map((call) => (call.type === 'advance' ? `advance by ${call.token}` : call.type));
+    expect(calls).toEqual(['load', 'open', 'open', 'close', 'advance by 6']);
+  });
+
   test('a library that cannot be started is nobody’s schema', async () => {
     const { grammars } = fakes(() => ({ bytes: 0, error: { message: 'no such file', broken: true } }));
     await expect(grammars.start(schema('a'))).rejects.toMatchObject({ code: 'internal', message: expect.stringContaining('no such file') });

@@ -172,7 +172,7 @@ test('one call ends an answer that is to have no more', async () => {
 test('tags are special tokens, and are read all the same', () => {
   const words = ['<|channel|>', 'analysis', '<|message|>', 'Hm', '<|end|>', '<|start|>', 'assistant', 'final', 'Yes'];
   const decode = (ids: readonly number[], { skipSpecialTokens = true } = {}): string => ids.map((id) => (skipSpecialTokens && words[id]!.startsWith('<|') ? '' : words[id]!)).join(''); // prettier-ignore
-  const tokenizer = { decode, tokenId: () => undefined } as unknown as Tokenizer;
+  const tokenizer = { decode, tokenId: () => undefined, isSilent: () => false } as unknown as Tokenizer;
   const parser = { harmony: { prompt: '<|start|>assistant', separate: true, tools: [] } };
   const choice = new ChatChoice(tokenizer, { index: 0, stop: [], skipSpecialTokens: true, parser, matcher: undefined });
   const answer = [0, 1, 2, 3, 4, 5, 6, 0, 7, 2, 8];
@@ -187,7 +187,7 @@ test('tags are special tokens, and are read all the same', () => {
 
 describe('the token that closes a call', () => {
   const words = ['<|call|>', '<|return|>', ' to=functions.time', '<|message|>', '{', '"a": 1', '}'];
-  const tokenizer = { decode: (ids: readonly number[]) => ids.map((id) => words[id]!).join(''), tokenId: (word: string) => words.indexOf(word) } as unknown as Tokenizer; // prettier-ignore
+  const tokenizer = { decode: (ids: readonly number[]) => ids.map((id) => words[id]!).join(''), tokenId: (word: string) => words.indexOf(word), isSilent: () => false } as unknown as Tokenizer; // prettier-ignore
   /** The arguments of an answer that a token ends, or the limit of tokens. */
   function called(tokens: readonly number[], end?: number): string {
     const parser = { harmony: { prompt: '<|start|>assistant', separate: true, tools: ['time'] } };

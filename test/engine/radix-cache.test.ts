@@ -44,6 +44,8 @@ describe('radix cache', () => {
     const cache = new RadixCache(PAGE);
     cache.insert(tokens(8), [0, 1], 'a');
     expect(cache.match(tokens(8), 'b').length).toBe(0);
+    // One that was only asked for is not kept.
+    expect(cache.match(tokens(8), 'b').node).not.toBe(cache.match(tokens(8), 'b').node);
     expect(cache.match(tokens(8), 'a').length).toBe(8);
     expect(cache.clear().sort((a, b) => a - b)).toEqual([0, 1]);
     expect(cache.peek(tokens(8), 'a')).toBe(0);
@@ -73,6 +75,22 @@ describe('radix cache', () => {
     expect(cache.evict(9)).toEqual([]);
     cache.unlock(node);
     expect(cache.evict(9)).toHaveLength(3);
+  });
+
+  test('a path of as many nodes as a long text has pages is evicted', () => {
+    const [cache, text] = [new RadixCache(1), tokens(10_000)];
+    cache.insert(text, text);
+    // As where each of many prompts goes on a little further than the one before.
+    for (let length = text.length - 1; length > 0; length--) cache.match(text, '', length);
+    expect(cache.evict(text.length)).toHaveLength(text.length);
+  });
+
+  test('an edge may have more pages than a call may have arguments', () => {
+    const [cache, text] = [new RadixCache(1), tokens(200_000)];
+    cache.insert(text, text);
+    expect(cache.peek(text)).toBe(text.length);
+    expect(cache.match(text).pages).toHaveLength(text.length);
+    expect(cache.evict(text.length)).toHaveLength(text.length);
   });
 
   test.each([1, 2, 3, 4, 5])('10,000 random operations lose and share no page (seed %i)', (seed) => {

@@ -116,3 +116,12 @@ describe('patterns of a stranger', () => {
     expect(isBounded(compiled(pattern))).toBe(true);
   });
 });
+
+test('a token has no text where it is special and left out, and where nothing spells it', async () => {
+  const tokenizer = await load({ model: WORDS, added_tokens: [added('<end>', {}), { ...added('<shown>', { special: false }), id: 101 }] });
+  const silent = (options?: Parameters<Tokenizer['isSilent']>[1]): readonly boolean[] =>
+    [1, 100, 101, 102].map((id) => tokenizer.isSilent(id, options));
+  expect(silent()).toEqual([false, true, false, true]);
+  expect(silent({ skipSpecialTokens: false })).toEqual([false, false, false, true]);
+  expect(silent({ keep: new Set([100]) })).toEqual([false, false, false, true]);
+});
