@@ -1,4 +1,4 @@
-/** The prompts of the AI SDK as messages of the OpenAI API. */
+/** Converts the AI SDK's prompts to messages of the OpenAI API. */
 import type {
   LanguageModelV4CallOptions,
   LanguageModelV4FunctionTool,
@@ -8,7 +8,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { ChatCompletionCreateParamsBase, ChatCompletionMessageParam } from './types.ts';
 
-/** A call of the AI SDK as a request, and what of it is left out. */
+/** Converts a call of the AI SDK to a request, with warnings about options that are not supported. */
 export function toRequest(call: LanguageModelV4CallOptions): {
   readonly body: ChatCompletionCreateParamsBase;
   readonly warnings: SharedV4Warning[];
@@ -38,7 +38,7 @@ export function toRequest(call: LanguageModelV4CallOptions): {
       })),
       tool_choice: choiceOf(call.toolChoice),
     }),
-    // What only Parley has, under its own name.
+    // Parley's own options.
     ...call.providerOptions?.['parley'],
   };
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));

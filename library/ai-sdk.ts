@@ -14,7 +14,7 @@ import { toRequest } from './ai-prompt.ts';
 import { toolParts } from './ai-tool-parts.ts';
 import type { ChatCompletion, ChatCompletionChunk, ChatFinishReason, Parley } from './types.ts';
 
-/** What a Parley gives the AI SDK; a name may be left out, since there is one model of a kind. */
+/** A provider for the AI SDK. Model ids are optional, since there is one model per task. */
 export interface ParleyProvider {
   (modelId?: string): LanguageModelV4;
   readonly specificationVersion: 'v4';
@@ -23,10 +23,10 @@ export interface ParleyProvider {
   transcriptionModel(modelId?: string): TranscriptionModelV4;
 }
 
-/** The calls that are needed of a Parley, in this process or page. */
+/** The part of a Parley that the provider uses. */
 export type ParleyCalls = Pick<Parley, 'chat' | 'audio' | 'models'>;
 
-/** A provider whose models are those of `parley`. */
+/** Makes a provider of the models of `parley`. */
 export function createParley(parley: ParleyCalls): ParleyProvider {
   const idOf = (task: 'chat' | 'speech' | 'transcription', id: string | undefined): string =>
     id ?? parley.models.find((model) => model.task === task)?.id ?? task;
@@ -89,7 +89,7 @@ function languageModelOf(parley: ParleyCalls, modelId: string): LanguageModelV4 
 
 const signalOf = ({ abortSignal }: Pick<LanguageModelV4CallOptions, 'abortSignal'>) => (abortSignal ? { signal: abortSignal } : {});
 
-/** The parts of an answer as the AI SDK names them: text and reasoning have a beginning and an end each. */
+/** Converts chunks to the AI SDK's stream parts, in which text and reasoning have a start and an end each. */
 async function* streamParts(
   chunks: AsyncIterable<ChatCompletionChunk>,
   warnings: SharedV4Warning[],

@@ -1,10 +1,10 @@
-/** Tool calls of a stream, whose arguments come in pieces, as the parts of the AI SDK. */
+/** Converts streamed tool calls to the AI SDK's stream parts. */
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { ChatCompletionChunk } from './types.ts';
 
 type Pieces = NonNullable<ChatCompletionChunk['choices'][number]['delta']['tool_calls']>;
 
-/** Takes the pieces in their order; at the end every call is told whole. */
+/** Returns functions that take the pieces of tool calls in order, and end with a part for each complete call. */
 export function toolParts() {
   const calls: { readonly id: string; readonly toolName: string; input: string }[] = [];
   return {

@@ -80,7 +80,7 @@ interface Placing {
   readonly options: LoadOptions;
 }
 
-/** Where a worker finds the model's files: fetched into the store of this origin, where there is one; a folder at an address is read as it is. */
+/** Makes a model's files available to a worker: fetched into this origin's store, if it has one. A folder at an address is read directly. */
 async function place(
   task: ModelTask,
   source: string,
@@ -105,11 +105,11 @@ async function place(
 
 interface Found {
   readonly manifest: ModelManifest;
-  /** What the store has it as. */
+  /** Id of the model in the store. */
   readonly storedAs: string;
 }
 
-/** What a model is: what its publisher has now or, where nobody answers, what is stored. What never changes and is stored is asked for nowhere. */
+/** Finds a model's manifest: the publisher's current one or, if the publisher cannot be reached, the stored one. A stored model that cannot change is not looked up again. */
 async function find(text: string, { start, signal, options }: Placing): Promise<Found> {
   const source = findable(text);
   const id = foundId(source);
@@ -128,22 +128,22 @@ async function find(text: string, { start, signal, options }: Placing): Promise<
   }
 }
 
-/** Whether what is stored is what the source will be for ever: of a commit, or with the hash that the address says. */
+/** Whether a source cannot change: it names a commit, or the stored file has the hash that it names. */
 function isPinned(source: HubSource | UrlSource, { files }: ModelManifest): boolean {
   if (source.kind === 'hub') return isCommit(source.revision ?? '');
   return source.sha256 !== undefined && files[0]?.published?.hex === source.sha256;
 }
 
-/** Tells models apart that have one file name at two addresses; what follows a '?' is often a permission that is another one each time. */
+/** Hash of an address, which tells apart models with the same file name. The query is left out, since it is often a signature that changes each time. */
 async function placeOf(address: string): Promise<string> {
   const { origin, pathname } = new URL(address);
   return (await digest(new TextEncoder().encode(origin + pathname))).slice(0, 16);
 }
 
-/** An address of a folder: of this site or with a protocol, and no GGUF file. */
+/** Whether a source is the address of a folder: absolute or relative, and no GGUF file. */
 const isFolder = (source: string): boolean => /^(https?:\/\/|\.{0,2}\/)/.test(source) && !/\.gguf([#?]|$)/i.test(source);
 
-/** Throws for what a page of one's own has no way to; what is written where the playground has its buttons is found by the same code. */
+/** Parses a source; throws SourceError for one that a page cannot fetch. */
 function findable(text: string): HubSource | UrlSource {
   const source = parseSource(text);
   if (source.kind === 'path')
@@ -158,7 +158,7 @@ function findable(text: string): HubSource | UrlSource {
 
 const OTHER_WAY = 'fetch it with `npx parley pull`, and name the address of its folder';
 
-/** What the store's errors are for those who call `parley`. */
+/** Kinds of the store's errors in terms of source errors. */
 const KINDS: Partial<Record<StoreError['kind'], SourceError['kind']>> = {
   network: 'network',
   damaged: 'damaged',
@@ -166,7 +166,7 @@ const KINDS: Partial<Record<StoreError['kind'], SourceError['kind']>> = {
   unavailable: 'disk',
 };
 
-/** Errors of the playground's code as those of sources, in words that fit where no playground is. */
+/** Converts errors of the playground's code to source errors whose advice makes sense outside the playground. */
 function asSourceError(error: unknown): unknown {
   if (error instanceof SourceError && error.wantsToken)
     return new SourceError(error.kind, error.message.replace(TOKEN_WORDS.give, OTHER_WAY), { cause: error });

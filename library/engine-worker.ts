@@ -1,4 +1,4 @@
-/** An engine's worker, from the side of the page: the messages are those of the playground's (web/src/worker/protocol.ts). */
+/** The page's side of an engine worker; the protocol is the playground's (web/src/worker/protocol.ts). */
 import { connectEngine } from '../engine/client.ts';
 import type { EngineClient } from '../engine/client.ts';
 import type { ModelDescription } from '../engine/api.ts';
@@ -10,7 +10,7 @@ import type { DescribeMessage, LoadMessage, WorkerMessage } from '../web/src/wor
 
 type StartWorker = () => Worker;
 
-/** The worker beside this file. From another origin, such as a CDN, it is started by a script of this page, and so are the workers that it starts. */
+/** Starts the worker beside this file. If that is on another origin, such as a CDN, it is imported by a script of this page's origin, and so are the workers that it starts. */
 export function startOwnWorker(): Worker {
   const url = new URL('./worker.js', import.meta.url);
   if (url.origin === location.origin) return new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'parley engine' });
@@ -20,7 +20,7 @@ export function startOwnWorker(): Worker {
   });
 }
 
-/** Imports the script; a worker that it starts from there is started in the same way. Its first message may come before the script is here, and is kept. */
+/** Script that imports a worker from another origin, and starts nested workers in the same way. Messages that arrive before it is loaded are kept and delivered later. */
 const crossOriginScript = (url: string): string => `const kept = [];
 const keep = (event) => kept.push(event);
 addEventListener('message', keep);
@@ -37,7 +37,7 @@ for (const { data, ports } of kept) dispatchEvent(new MessageEvent('message', { 
 const NO_SCRIPT =
   "the engine's script could not be loaded; where a bundler does not bring it along, give the option 'worker' (parley/worker)";
 
-/** What a worker says until `done` takes a message; rejects with what it, or the script itself, fails with. */
+/** Passes a worker's messages to `done`; rejects with the error of the engine, of a source, or of the script itself. */
 function listen(worker: Worker, done: (message: WorkerMessage) => void): Promise<never> {
   const failed = new Promise<never>((_, reject) => {
     worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
@@ -51,7 +51,7 @@ function listen(worker: Worker, done: (message: WorkerMessage) => void): Promise
   return failed;
 }
 
-/** What a model is, from the headers of its files. */
+/** Describes a model from the headers of its files, in a worker. */
 export async function describeInWorker(start: StartWorker, model: PlacedModel, signal: AbortSignal): Promise<ModelDescription> {
   signal.throwIfAborted();
   const worker = start();

@@ -1,6 +1,6 @@
-/** Errors in the shape of the OpenAI client's: a class a status, and the fields of the API's error object. */
+/** The error classes of the OpenAI client: one per status, with the fields of the API's error object. */
 
-/** The error object of an answer. */
+/** The `error` object of an API response. */
 export interface ErrorObject {
   readonly message?: string;
   readonly type?: string;
@@ -9,9 +9,9 @@ export interface ErrorObject {
   readonly [more: string]: unknown;
 }
 
-/** A call that was refused or failed. `status` is what the HTTP API answers in the same case. */
+/** A call was refused or failed. `status` is that of the HTTP API in the same case. */
 export class APIError extends Error {
-  // In words: a page's build, and who builds the page, give classes other names.
+  // A literal, because minifiers rename classes.
   override name = 'APIError';
   readonly status: number | undefined;
   readonly error: ErrorObject | undefined;
@@ -75,7 +75,7 @@ const CLASSES: ReadonlyMap<number, typeof APIError> = new Map([
   [429, RateLimitError],
 ]);
 
-/** The class that the OpenAI client has for a status. */
+/** The OpenAI client's error class for a status. */
 export function errorClass(status: number): typeof APIError {
   return CLASSES.get(status) ?? (status >= 500 ? InternalServerError : APIError);
 }

@@ -1,7 +1,7 @@
-/** A transcription's request as the form that it is over HTTP, whose fields are all text: one check for both. */
+/** Converts a transcription request to the form that it is over HTTP, so that both are validated by the same code. */
 import { invalidType } from '../server/http/errors.ts';
 
-/** The fields as a form has them; what is null or undefined is absent, and an empty array, of which a form has nothing. */
+/** Converts fields to text, as in a form. Fields that are null, undefined or an empty array are omitted. */
 export function formOf(fields: Readonly<Record<string, unknown>>): ReadonlyMap<string, readonly string[]> {
   const text = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
   const present = Object.entries(fields).filter(
@@ -10,11 +10,11 @@ export function formOf(fields: Readonly<Record<string, unknown>>): ReadonlyMap<s
   return new Map(present.map(([name, value]) => [name, Array.isArray(value) ? value.map(text) : [text(value)]]));
 }
 
-/** The bytes of a recording; undefined where there is none. Throws HttpError 400 for what is none. */
+/** Reads the bytes of a recording; undefined if there is none. Throws HttpError 400 for a value of another type. */
 export async function bytesOf(file: unknown, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer> | undefined> {
   if (file === undefined || file === null) return undefined;
   if (file instanceof Blob || file instanceof Response) return new Uint8Array(await file.arrayBuffer());
-  // Copied: what becomes of the caller's own bytes is the caller's business.
+  // Copied, because the caller may change its bytes.
   if (file instanceof Uint8Array) return new Uint8Array(file);
   if (file instanceof ArrayBuffer) return new Uint8Array(file.slice(0));
   if (isIterable(file)) return collectBytes(file, signal);
@@ -24,7 +24,7 @@ export async function bytesOf(file: unknown, signal: AbortSignal): Promise<Uint8
 const isIterable = (value: unknown): value is AsyncIterable<Uint8Array> =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 
-/** A readable stream, such as that of a file in Node; left, and so closed, at its next bytes once the signal has aborted. */
+/** Reads a stream, such as that of a file in Node. Once the signal is aborted, the stream is closed when its next bytes arrive. */
 async function collectBytes(stream: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   for await (const chunk of stream) {

@@ -1,4 +1,4 @@
-/** What both kinds of loading make of their options. */
+/** Validates the options of loading, for Node and pages. */
 import { ENGINE_SETTINGS } from '../engine/config.ts';
 import type { EngineConfig } from '../engine/config.ts';
 import { MODEL_TASKS } from '../engine/model-types.ts';
@@ -9,7 +9,7 @@ import { BadRequestError, errorClass } from './errors.ts';
 import { toApiError } from './parley.ts';
 import type { LoadOptions } from './types.ts';
 
-/** The models that are named, in the order of the tasks; throws where there is none, or what names one is no text. */
+/** The models that the options name, in the order of the tasks. Throws BadRequestError if there is none, or a name is no string. */
 export function namedModels(options: LoadOptions): { readonly task: ModelTask; readonly source: string }[] {
   const named = MODEL_TASKS.flatMap((task) => {
     const source: unknown = options[task];
@@ -22,7 +22,7 @@ export function namedModels(options: LoadOptions): { readonly task: ModelTask; r
   return named;
 }
 
-/** Settings of the engine, those that are undefined as absent; throws for a name that it does not have, and for a value that a setting cannot have. */
+/** Validates the engine settings, without those that are undefined. Throws BadRequestError for an unknown name and for a value that is not allowed. */
 export function engineSettings({ engine = {} }: LoadOptions): Partial<EngineConfig> {
   const rows: ReadonlyMap<string, Setting> = new Map(Object.entries(ENGINE_SETTINGS));
   const given = Object.entries(engine).filter(([, value]) => value !== undefined);
@@ -35,7 +35,7 @@ export function engineSettings({ engine = {} }: LoadOptions): Partial<EngineConf
   return Object.fromEntries(given);
 }
 
-/** What a setting's value has to be, where it is not; in the code's units, as there is no text to be read here. */
+/** Says what a setting's value must be if it is not allowed, else undefined. Numbers are in the code's units (bytes), not the operator's (GiB). */
 function mustBe(row: Setting, value: unknown): string | undefined {
   switch (row.type) {
     case 'boolean':
@@ -63,7 +63,7 @@ function mustBe(row: Setting, value: unknown): string | undefined {
 const invalid = (param: string, message: string): BadRequestError =>
   new BadRequestError(400, { message, type: 'invalid_request_error', param, code: 'invalid_value' });
 
-/** What went wrong while a model was fetched or loaded, as the one kind of error that callers know. */
+/** Converts a failure of fetching or loading a model to an APIError. */
 export function toLoadError(error: unknown, task: ModelTask | undefined): Error {
   if (!(error instanceof SourceError)) return error instanceof BadRequestError ? error : toApiError(error);
   const status = STATUS[error.kind] ?? 400;
@@ -76,5 +76,5 @@ export function toLoadError(error: unknown, task: ModelTask | undefined): Error 
   return new (errorClass(status))(status, said, undefined, undefined, error);
 }
 
-/** What the hub or the network answers in the same case. */
+/** HTTP status by kind of a source's error. */
 const STATUS: Partial<Record<SourceError['kind'], number>> = { denied: 403, missing: 404, unreachable: 503, network: 503, disk: 507 };

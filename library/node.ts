@@ -1,4 +1,4 @@
-/** `parley` in Node: models in a process of their own, beside the program that asks them. */
+/** `parley` in Node: models run in a process of their own. */
 import { CodecPool } from '../server/audio/pool.ts';
 import { Blocks } from '../server/body/blocks.ts';
 import { createParley } from './parley.ts';
@@ -9,7 +9,7 @@ export * from './errors.ts';
 export { Stream } from './stream.ts';
 export type * from './types.ts';
 
-/** Loads models into a process of their own. */
+/** Loads models into an engine process. */
 export const Parley: ParleyConstructor = { load };
 export type Parley = ParleyInstance;
 

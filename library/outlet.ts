@@ -1,7 +1,7 @@
-/** Speech as a Response: its bytes or events are made as they are read. */
+/** Turns speech into a Response, whose body is generated while it is read. */
 import type { Outlet } from '../server/speech/speak.ts';
 
-/** An outlet, and the Response that it becomes; aborting the body's reader aborts the call. */
+/** Makes an outlet, and the Response that is written through it. Cancelling the response's body aborts the call. */
 export function responseOutlet(
   controller: AbortController,
   toError: (error: unknown) => Error,
@@ -10,7 +10,7 @@ export function responseOutlet(
   const response = new Promise<Response>((done) => (resolve = done));
   const body = new TransformStream<Uint8Array, Uint8Array>();
   const writer = body.writable.getWriter();
-  // A reader that leaves ends the call.
+  // The reader has cancelled the body.
   writer.closed.catch(() => controller.abort());
   const begin = (headers: Readonly<Record<string, string>>): void => resolve(new Response(body.readable, { headers }));
   const fail = (error: unknown): void => void writer.abort(toError(error)).catch(() => {});

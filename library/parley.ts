@@ -1,4 +1,4 @@
-/** The calls of the OpenAI client, answered by an engine beside the caller: requests are checked and answers are built by what the listeners use, without HTTP. */
+/** The calls of the OpenAI client, answered by an engine in the same program: requests are validated and answers built by the listeners' own code, without HTTP. */
 import type { Engine } from '../engine/protocol.ts';
 import { EngineError } from '../engine/errors.ts';
 import type { ModelInfo, SampleFile } from '../engine/api.ts';
@@ -12,7 +12,7 @@ import { parseChatBody } from '../server/chat/schema.ts';
 import { checkModelName, toHttpError } from '../server/http/errors.ts';
 import { nameField, speak } from '../server/speech/speak.ts';
 import type { Encoders } from '../server/speech/speak.ts';
-import { SPEECH_ALIASES, parseSpeechBody, speechRules } from '../server/speech/schema.ts';
+import { SPEECH_ALIASES, parseSpeechBody, speechSettings } from '../server/speech/schema.ts';
 import type { SpeechFormat } from '../server/speech/schema.ts';
 import { collect, shownTranscript, transcriptEvents } from '../server/transcription/formats.ts';
 import { TRANSCRIPTION_ALIASES, parseTranscriptionForm } from '../server/transcription/schema.ts';
@@ -22,27 +22,27 @@ import { responseOutlet } from './outlet.ts';
 import { Stream } from './stream.ts';
 import type { Parley, RequestOptions } from './types.ts';
 
-/** What the calls need of where they run. */
+/** What the calls need from their surroundings (Node or a page). */
 export interface Host {
-  /** The engine of a task; undefined where no such model was loaded. */
+  /** The engine of a task; undefined if no model for it was loaded. */
   engine(task: ModelTask): Engine | undefined;
   readonly encoders: Encoders;
-  /** Decodes a recording to what the engine hears, or rejects when the signal aborts. */
+  /** Decodes a recording to mono samples for the engine; rejects when the signal is aborted. Call `discard` when the samples are no longer needed. */
   decode(
     bytes: Uint8Array<ArrayBuffer>,
     signal: AbortSignal,
   ): Promise<{ readonly samples: Float32Array | SampleFile; discard(): Promise<void> }>;
-  /** Where speech requests do not say. */
+  /** Default audio format of speech requests. */
   readonly speechFormat: SpeechFormat;
   close(): Promise<void>;
 }
 
-/** The calls of a host. */
+/** Makes a Parley whose calls are answered by the host's engines. */
 export function createParley(host: Host): Parley {
   const infos = MODEL_TASKS.flatMap((task) => modelOf(host.engine(task), task) ?? []);
   const closing = new AbortController();
   const calling = caller(closing.signal);
-  // What runs ends first: it would else fail with whatever the parts say that are taken from under it.
+  // Running calls are aborted first; otherwise they would fail with the errors of the parts being closed.
   const close = (): Promise<void> => {
     closing.abort();
     return host.close();
@@ -69,7 +69,7 @@ const modelOf = (engine: Engine | undefined, task: ModelTask): ModelInfo | undef
 
 type Body = object;
 
-/** The engine and the model of a task; throws where there is none, or another was asked for. */
+/** The engine and model of a task; throws EngineError if none was loaded, and HttpError 404 if another model was asked for. */
 function served(host: Host, task: ModelTask, asked: string | undefined): { readonly engine: Engine; readonly model: ModelInfo } {
   const engine = host.engine(task);
   const model = modelOf(engine, task);
@@ -78,7 +78,7 @@ function served(host: Host, task: ModelTask, asked: string | undefined): { reado
   return { engine, model };
 }
 
-/** Other ids that the model of a task answers to. */
+/** Other ids by which the model of a task may be called. */
 export const MODEL_ALIASES: Readonly<Record<ModelTask, readonly string[]>> = {
   chat: [],
   speech: SPEECH_ALIASES,
@@ -102,7 +102,7 @@ function createSpeech(host: Host, calling: Calling) {
     calling(options, async ({ controller, release, toError }) => {
       const { engine, model } = served(host, 'speech', undefined);
       const voices = model.voices ?? [];
-      const rules = speechRules({ modelOptional: true, legacy: false, defaultFormat: host.speechFormat });
+      const rules = speechSettings({ modelOptional: true, legacy: false, defaultFormat: host.speechFormat });
       const call = parseSpeechBody({ ...body }, { ...rules, voices, aliases: resolveVoices(VOICE_TABLE, voices) });
       served(host, 'speech', call.model);
       const { outlet, response } = responseOutlet(controller, toError);
@@ -127,7 +127,7 @@ function createTranscription(host: Host, calling: Calling) {
     });
 }
 
-/** What is waited for, or a rejection at the abort: a file that is still being read may never end. */
+/** Waits for a value, but rejects as soon as the signal is aborted, since reading a file may never end. */
 async function untilAbort<Value>(value: Promise<Value>, signal: AbortSignal): Promise<Value> {
   signal.throwIfAborted();
   let abort = (): void => {};
@@ -136,7 +136,7 @@ async function untilAbort<Value>(value: Promise<Value>, signal: AbortSignal): Pr
   return Promise.race([value, aborted]).finally(() => signal.removeEventListener('abort', abort));
 }
 
-/** The same events; what they were made of goes when they end, however they end. */
+/** Passes events through, and calls `discard` when they end, fail or are left. */
 async function* discarding<Event>(events: AsyncIterable<Event>, discard: () => Promise<void>): AsyncGenerator<Event> {
   try {
     yield* events;
@@ -145,7 +145,7 @@ async function* discarding<Event>(events: AsyncIterable<Event>, discard: () => P
   }
 }
 
-/** As it would have come over HTTP: without what JSON leaves out. */
+/** Converts an answer to what a client would have parsed from HTTP, without the undefined fields that JSON omits. */
 const plain = (answer: object): unknown => JSON.parse(JSON.stringify(answer)) as unknown;
 
 async function sha256(text: string): Promise<string> {
@@ -153,19 +153,19 @@ async function sha256(text: string): Promise<string> {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** A call that runs. */
+/** A running call. */
 interface Call {
-  /** Its abort ends the call. */
+  /** Aborting it ends the call. */
   readonly controller: AbortController;
-  /** Lets go of the caller's signal, which may live for long and see many calls. */
+  /** Stops listening to the caller's signal, which may outlive many calls. */
   release(): void;
-  /** What failed, as the caller hears it. */
+  /** Converts a failure to the error that the caller gets. */
   toError(error: unknown): Error;
 }
 
 type Calling = ReturnType<typeof caller>;
 
-/** Runs calls: tied to the caller's signal and to `closing`, and with errors as the API's. */
+/** Returns a function that runs calls: aborted by the caller's signal and by `closing`, with failures converted to the client's errors. */
 function caller(closing: AbortSignal) {
   const aborted = (): Error => new APIUserAbortError(closing.aborted ? { message: 'This Parley was closed.' } : {});
   return async <Answer>(options: RequestOptions | undefined, run: (call: Call) => Promise<Answer>): Promise<Answer> => {
@@ -175,12 +175,12 @@ function caller(closing: AbortSignal) {
     const abort = (): void => controller.abort();
     const release = (): void => signals.forEach((signal) => signal.removeEventListener('abort', abort));
     for (const signal of signals) signal.addEventListener('abort', abort, { once: true });
-    // A stream's end is an abort too.
+    // Leaving a stream aborts its controller too.
     controller.signal.addEventListener('abort', release, { once: true });
     const toError = (error: unknown): Error => (controller.signal.aborted ? aborted() : toApiError(error));
     try {
       const answer = await run({ controller, release, toError });
-      // What is still being read goes on hearing the signals.
+      // A stream or response that is still being read keeps listening to the signals.
       if (!(answer instanceof Stream) && !(answer instanceof Response)) release();
       return answer;
     } catch (error) {
@@ -190,7 +190,7 @@ function caller(closing: AbortSignal) {
   };
 }
 
-/** A stream whose first event has come, so that what fails before it is thrown where the call was made. */
+/** Makes a stream once its first event has arrived, so that an earlier failure rejects the call itself. */
 async function streamOf(
   events: AsyncGenerator<object | undefined>,
   { controller, release }: Pick<Call, 'controller' | 'release'>,
@@ -205,10 +205,10 @@ async function streamOf(
       }
       isOver = true;
     } catch (error) {
-      // Whoever ended it knows.
+      // Whoever aborted the stream needs no error.
       if (!controller.signal.aborted) throw toApiError(error);
     } finally {
-      // As with the client, an aborted controller tells that somebody ended it before its end.
+      // As in OpenAI's client, an aborted controller tells that the stream was left early.
       if (isOver) release();
       else controller.abort();
       await events.return(undefined);
@@ -218,11 +218,11 @@ async function streamOf(
   return new Stream(() => all, controller);
 }
 
-/** Any failure as the error that the OpenAI client throws for it. */
+/** Converts any failure to the error that the OpenAI client would throw. */
 export function toApiError(error: unknown): Error {
   const shown = toHttpError(error, ({ message, remedies }) => [message, ...remedies.map(describeRemedy)].join('; '));
   const isBug = shown.code === 'internal_error';
-  // The sentence of a bug stays out of HTTP answers; here caller and engine are one program.
+  // Unlike in an HTTP answer, the message of an internal error is shown, since caller and engine are one program.
   const said = isBug && error instanceof Error ? { ...shown.body.error, message: error.message } : shown.body.error;
   return new (errorClass(shown.status))(shown.status, said, undefined, new Headers(shown.headers), error);
 }

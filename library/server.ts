@@ -1,4 +1,4 @@
-/** `parley/server`: the listeners' apps with models of one's own choice, to be mounted in an Express app or served as they are. */
+/** `parley/server`: the listeners' apps for use in other programs, mounted in an Express app or served as they are. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodecPool } from '../server/audio/pool.ts';
 import { createChatApp } from '../server/chat/routes.ts';
@@ -14,30 +14,30 @@ import type { LoadOptions } from './types.ts';
 export * from './errors.ts';
 export type { LoadOptions, LoadProgress } from './types.ts';
 
-/** What `app.use` and `http.createServer` take. */
+/** A request handler for `app.use` and `http.createServer`. */
 export type App = (request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void) => void;
 
 export interface AppsOptions extends LoadOptions {
-  /** Asked for as a bearer token. */
+  /** Bearer token that requests must have; absent = none. */
   readonly apiKey?: string;
-  /** Origins of pages that may ask, besides this machine's; `*` = any. */
+  /** Origins whose pages may use the apps, in addition to this machine's; `*` = any. */
   readonly corsOrigins?: readonly string[];
-  /** Names that this server is asked by, besides addresses and names without a dot; `*` = any. */
+  /** Host names that are accepted, in addition to IP addresses and names without a dot; `*` = any. */
   readonly allowedHosts?: readonly string[];
-  /** Bytes of a recording that is uploaded; default 25 MiB. */
+  /** Most bytes of an uploaded recording; default 25 MiB. */
   readonly maxUploadBytes?: number;
 }
 
-/** An app for each kind of model, each with the routes of its listener (docs/api.md). */
+/** One app per task, with the routes of its listener (docs/api.md). */
 export interface Apps {
   readonly chat?: App;
   readonly speech?: App;
   readonly transcription?: App;
-  /** Ends what runs and frees the device. */
+  /** Ends running requests and releases the device. */
   close(): Promise<void>;
 }
 
-/** Loads models and gives their apps; rejects with an APIError where one cannot be loaded. */
+/** Loads models and makes their apps; rejects with APIError if one cannot be loaded. */
 export async function loadApps(options: AppsOptions): Promise<Apps> {
   const { engine, config } = await start(options);
   const codec = new CodecPool();
@@ -63,7 +63,7 @@ export async function loadApps(options: AppsOptions): Promise<Apps> {
       transcription: createTranscriptionApp({ ...common, ...named('transcription'), ...upload, modelId: transcription.id!, codec }) as App,
     }),
     close: async () => {
-      // What runs is told why it ends, which the parts that are taken from under it do not know.
+      // Running requests end with the reason, instead of the errors of the parts being closed.
       lifecycle.state = 'draining';
       lifecycle.abortAll();
       await Promise.all([engine.close(), codec.close()]);

@@ -1,4 +1,4 @@
-/** An engine in a process of its own, with the models that options name. */
+/** Starts an engine process with the models that the options name. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { resolveConfig } from '../engine/config.ts';
@@ -17,10 +17,10 @@ import { APIUserAbortError } from './errors.ts';
 import { engineSettings, namedModels, toLoadError } from './load-options.ts';
 import type { LoadOptions } from './types.ts';
 
-/** Milliseconds without a sign of progress after which the engine is started again. */
+/** Milliseconds without progress after which the engine process is restarted. */
 const WATCHDOG_MS = 60_000;
 
-/** An engine with the models that are named; for `parley/server` too. */
+/** Fetches the models, if necessary, and starts an engine with them. Rejects with APIError, or with APIUserAbortError when the signal is aborted. */
 export async function start(options: LoadOptions): Promise<{ readonly engine: EngineSupervisor; readonly config: EngineConfig }> {
   const named = namedModels(options);
   const settings = engineSettings(options);
@@ -33,20 +33,20 @@ export async function start(options: LoadOptions): Promise<{ readonly engine: En
   try {
     for (const { task } of named) options.onProgress?.({ task, state: 'ready' });
   } catch (error) {
-    // The caller's own: nobody else will end a process that nobody was given.
+    // The caller's callback threw; nobody else could close the engine.
     await engine.close();
     throw error;
   }
   return { engine, config };
 }
 
-/** Where a model lies; fetches what is not here. */
+/** Finds a model's folder or file; fetches the model if it is not local. */
 async function locate(task: ModelTask, source: string, { onProgress, log, signal }: LoadOptions): Promise<ModelSource> {
   const places = [resolve(source), ...(BUNDLED === undefined ? [] : [resolve(BUNDLED, source)])];
   const here = places.find((place) => existsSync(place));
   if (here !== undefined && !here.endsWith('.json')) return withSampling(task, { path: here, id: modelName(here) }, source);
   try {
-    // Not a model of the hub, which is what it would be taken for.
+    // Would be taken for a Hugging Face id.
     if (BUNDLED === undefined && /^models\/parley-\w+$/.test(source)) throw new SourceError('missing', NOT_INSTALLED);
     const { path, id } = await resolveSource(source, {
       ...(signal && { signal }),
@@ -66,12 +66,12 @@ function withSampling(task: ModelTask, source: ModelSource, name: string): Model
   return sampling ? { ...source, sampling } : source;
 }
 
-/** Resolves with the engine once it is ready; rejects when it gives up before. */
+/** Resolves with the engine once it is ready; rejects if the supervisor gives up before, or the signal is aborted. */
 async function startEngine(config: EngineConfig, { log, signal }: LoadOptions): Promise<EngineSupervisor> {
   if (signal?.aborted) throw new APIUserAbortError();
   let refuse: (error: unknown) => void = () => {};
   const refused = new Promise<never>((_, reject) => (refuse = reject));
-  // Later it is heard by the calls that fail.
+  // After the start, a supervisor that gives up shows in the calls that fail.
   refused.catch(() => {});
   const engine = superviseEngine({
     start: { config, toggles: 'fast', cache: ownCacheFolder(process.env) },

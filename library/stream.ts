@@ -1,8 +1,8 @@
-/** A stream of events in the shape of the OpenAI client's. */
+/** The stream class of the OpenAI client, as far as it is public. */
 
-/** Read once, by `for await`; leaving the loop ends the call. */
+/** A stream of events, to be read once by `for await`; leaving the loop ends the call. */
 export class Stream<Item> implements AsyncIterable<Item> {
-  /** Its abort ends the call; the loop then ends without an error. */
+  /** Aborting it ends the call; the loop then ends without an error. */
   readonly controller: AbortController;
   readonly #items: () => AsyncIterator<Item>;
 
@@ -15,7 +15,7 @@ export class Stream<Item> implements AsyncIterable<Item> {
     return this.#items();
   }
 
-  /** Two streams of the same items, each read at its own pace. */
+  /** Splits the stream into two with the same items, which can be read at different speeds. */
   tee(): [Stream<Item>, Stream<Item>] {
     const source = this.#items();
     const left: Promise<IteratorResult<Item>>[] = [];
@@ -33,7 +33,7 @@ export class Stream<Item> implements AsyncIterable<Item> {
     return [new Stream(branch(left), this.controller), new Stream(branch(right), this.controller)];
   }
 
-  /** The items as lines of JSON, to be sent on. */
+  /** Converts the stream to one of bytes: a line of JSON per item. */
   toReadableStream(): ReadableStream<Uint8Array> {
     const items = this.#items();
     const encoder = new TextEncoder();

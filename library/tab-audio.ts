@@ -1,4 +1,4 @@
-/** Sound in a page: recordings by the engine's own reader or the browser's decoders, speech as plain samples. */
+/** Audio in a page: decodes recordings with the engine's own WAV reader or the browser's decoders, and encodes speech as plain samples. */
 import { Resampler } from '../engine/audio/resample.ts';
 import { TRANSCRIPTION_RATE } from '../engine/audio/sample-source.ts';
 import { concatenated } from '../engine/util/math.ts';
@@ -9,7 +9,7 @@ import { createPcmEncoder } from '../server/audio/pcm.ts';
 import { unsupportedValue } from '../server/http/errors.ts';
 import type { Encoders } from '../server/speech/speak.ts';
 
-/** A recording as mono samples at 16 kHz. Throws EngineError('invalid_audio') for what is none. */
+/** Decodes a recording to mono samples at 16 kHz. Throws EngineError('invalid_audio') if it cannot be decoded. */
 export async function decodeSound(bytes: Uint8Array<ArrayBuffer>): Promise<Float32Array> {
   if (isWav(bytes)) {
     const wav = parseWav(bytes);
@@ -33,7 +33,7 @@ function mixed(sound: AudioBuffer): Float32Array {
   return samples;
 }
 
-/** Encoders of a page: WAV files are a header and samples. */
+/** Encoders of a page, which has plain samples (pcm, wav) only. */
 export const TAB_ENCODERS: Encoders = {
   async open(encoding, rates): Promise<AudioEncoder> {
     if (encoding !== 'pcm') throw unsupportedValue('response_format', `a page makes speech as wav and pcm; ${encoding} is made in Node`);

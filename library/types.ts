@@ -1,14 +1,13 @@
 /**
- * The public types: requests and answers as the OpenAI API has them (names and shapes of the official client, so that code moves between them), and what
- * Parley is loaded with. They stand by themselves: whoever installs the package needs no types of others. test/fixtures/library/types.ts
- * holds them against the client's own.
+ * The public types: requests and answers of the OpenAI API, with the official client's names and shapes so that code can be moved, and the options of loading. They
+ * import no types of other packages. test/fixtures/library/types.ts compares them with the client's own.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Stream } from './stream.ts';
 
-/** What every call takes besides its request. */
+/** Options of every call. */
 export interface RequestOptions {
-  /** Ends the call; it rejects with APIUserAbortError, and a stream ends. */
+  /** Aborts the call, which then rejects with APIUserAbortError; a stream that has begun just ends. */
   readonly signal?: AbortSignal | null | undefined;
 }
 
@@ -56,7 +55,7 @@ export type ResponseFormat =
   | { type: 'json_object' }
   | { type: 'json_schema'; json_schema: { name: string; description?: string; schema?: Record<string, unknown>; strict?: boolean | null } };
 
-/** Numbers that choose tokens; those without a comment are OpenAI's. */
+/** Sampling parameters. Those without a comment are as in OpenAI's API. */
 export interface SamplingParams {
   temperature?: number | null;
   top_p?: number | null;
@@ -64,17 +63,17 @@ export interface SamplingParams {
   presence_penalty?: number | null;
   seed?: number | null;
   logit_bias?: Record<string, number> | null;
-  /** Only the k likeliest tokens. */
+  /** Sample from the k likeliest tokens only. */
   top_k?: number | null;
-  /** Only tokens with at least this share of the likeliest one's probability. */
+  /** Sample only from tokens with at least this share of the likeliest token's probability. */
   min_p?: number | null;
-  /** Divides the logits of tokens that were there before. */
+  /** Penalty on tokens that occurred before: divides positive logits and multiplies negative ones; 1 = off. */
   repetition_penalty?: number | null;
 }
 
 export interface ChatCompletionCreateParamsBase extends SamplingParams {
   messages: ChatCompletionMessageParam[];
-  /** May be left out: a Parley has one model of a kind. */
+  /** Optional, since a Parley has one model per task. */
   model?: string | null;
   max_completion_tokens?: number | null;
   max_tokens?: number | null;
@@ -91,13 +90,13 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams {
   tool_choice?: ChatCompletionToolChoiceOption;
   parallel_tool_calls?: boolean;
   reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null;
-  /** More variables for the model's chat template. */
+  /** Further variables for the model's chat template. */
   chat_template_kwargs?: Record<string, unknown> | null;
   continue_final_message?: boolean | null;
   separate_reasoning?: boolean | null;
-  /** Of use where `engine: { enablePriorityScheduling: true }` was loaded. */
+  /** Has an effect only with `engine: { enablePriorityScheduling: true }`. */
   priority?: number | null;
-  /** Cached prefixes are shared only with requests of the same salt. */
+  /** Cached prefixes are shared only between requests with the same salt. */
   cache_salt?: string | null;
   stream?: boolean | null;
   stream_options?: { include_usage?: boolean; include_obfuscation?: boolean; continuous_usage_stats?: boolean } | null;
@@ -145,7 +144,7 @@ export interface ChatCompletionMessage {
   content: string | null;
   refusal: string | null;
   tool_calls?: ChatCompletionMessageFunctionToolCall[];
-  /** A thinking model's thoughts, apart from the answer. */
+  /** The reasoning of a reasoning model, separate from its answer. */
   reasoning_content?: string;
 }
 
@@ -160,7 +159,7 @@ export interface ChatCompletion {
     message: ChatCompletionMessage;
     finish_reason: ChatFinishReason;
     logprobs: ChoiceLogprobs | null;
-    /** The stop string or token that ended it. */
+    /** The stop sequence or stop token that ended the choice; null if neither did. */
     stop_reason: string | number | null;
   }[];
   usage: CompletionUsage;
@@ -191,21 +190,21 @@ export interface SpeechCreateParams {
   input: string;
   model?: string | null;
   voice: string | { id: string };
-  /** Default mp3, in a page wav. */
+  /** Default: mp3 in Node, wav in a page. */
   response_format?: 'mp3' | 'opus' | 'aac' | 'flac' | 'wav' | 'pcm' | null;
   speed?: number | null;
   stream_format?: 'sse' | 'audio' | null;
-  /** The same seed gives the same sound. */
+  /** Requests with the same seed give the same audio. */
   seed?: number | null;
-  /** Hz; default: the model's. */
+  /** Sample rate in Hz; default: the model's. */
   sample_rate?: number | null;
-  /** `stream_format: 'audio'` by another name. */
+  /** Another name for `stream_format: 'audio'`. */
   stream?: boolean | null;
-  /** Taken; the models have no use for them. */
+  /** Accepted and ignored: no model uses it. */
   instructions?: string | null;
 }
 
-/** A recording: a File or Blob, a Response with one, its bytes, or a stream of them such as that of a file in Node. */
+/** A recording: a File or Blob, a Response, bytes, or a stream of bytes such as that of a file in Node. */
 export type Uploadable = Blob | Response | Uint8Array | ArrayBuffer | AsyncIterable<Uint8Array>;
 
 export type AudioResponseFormat = 'json' | 'text' | 'srt' | 'verbose_json' | 'vtt';
@@ -219,7 +218,7 @@ export interface TranscriptionCreateParamsBase {
   temperature?: number;
   timestamp_granularities?: ('word' | 'segment')[];
   include?: 'logprobs'[];
-  /** Whether audio without speech is left out; default true. */
+  /** Whether audio without speech is skipped; default true. */
   vad_filter?: boolean | null;
   chunking_strategy?: 'auto' | { type: 'server_vad'; prefix_padding_ms?: number; silence_duration_ms?: number; threshold?: number } | null;
   stream?: boolean | null;
@@ -261,7 +260,7 @@ export interface TranscriptionVerbose {
   language: string;
   duration: number;
   text: string;
-  /** What was heard, and its probability, where the request named no language. */
+  /** Detected language, and (`language_probability`) its probability, if the request named none. */
   detected_language?: string;
   language_probability?: number;
   segments?: TranscriptionSegment[];
@@ -284,52 +283,52 @@ export type TranscriptionStreamEvent =
       };
     };
 
-/** What a transcription of this format is. */
+/** Type of a transcription in this format. */
 export type TranscriptionOf<Format extends AudioResponseFormat | undefined> = Format extends 'verbose_json'
   ? TranscriptionVerbose
   : Format extends 'text' | 'srt' | 'vtt'
     ? string
     : Transcription;
 
-/** What is needed of a Web Worker, wherever its type comes from. */
+/** The part of a Web Worker that is used, so that no particular typings of it are needed. */
 export interface WorkerLike {
   postMessage(message: unknown): void;
   terminate(): void;
 }
 
-/** How far loading is, of one model. */
+/** Progress of loading one model. */
 export interface LoadProgress {
   readonly task: 'chat' | 'speech' | 'transcription';
   readonly state: 'fetching' | 'loading' | 'ready';
-  /** Bytes that are here, and of the whole, while it is fetched. */
+  /** Bytes fetched so far; `total` is the size, if it is known. Only while fetching. */
   readonly done?: number;
   readonly total?: number;
 }
 
 export interface LoadOptions {
   /**
-   * A model: in Node whatever `parley pull --help` lists (a hub id `owner/name`, a folder, a GGUF file, a recommended model's id); in a page a hub id, or the
-   * https address of a folder with a Hugging Face checkpoint or of a GGUF file. Absent = no such model.
+   * The chat model. In Node: whatever `parley pull --help` lists (a Hugging Face id `owner/name`, a folder, a GGUF file, a recommended model's id). In a page: a Hugging
+   * Face id, or the https address of a GGUF file or of a folder with a checkpoint. Absent = none; likewise for `speech` and `transcription`.
    */
   readonly chat?: string;
   readonly speech?: string;
   readonly transcription?: string;
-  /** Settings of the engine by the names of engine/config.ts, such as `contextLength`, `maxRunningRequests`, `kvCacheDtype`, `adapter`. */
+  /** Engine settings by their names in engine/config.ts, such as `contextLength`, `maxRunningRequests`, `kvCacheDtype`, `adapter`. */
   readonly engine?: Readonly<Record<string, unknown>>;
   readonly onProgress?: (progress: LoadProgress) => void;
-  /** Lines for whoever looks for the cause of something. */
+  /** Receives log lines. */
   readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;
-  /** In a page: starts a worker that runs `parley/worker`; default: the file beside this one. Called once a model. */
+  /** In a page: starts a worker that runs `parley/worker`; default: the file beside this one. Called at least once per model. */
   readonly worker?: () => WorkerLike;
 }
 
 export interface ModelCard {
   readonly id: string;
   readonly task: 'chat' | 'speech' | 'transcription';
-  /** chat: tokens. */
+  /** Context length of a chat model, in tokens. */
   readonly contextLength?: number;
-  /** speech: names of voices. */
+  /** Names of a speech model's voices. */
   readonly voices?: readonly string[];
 }
 
@@ -344,7 +343,7 @@ export interface Parley {
   };
   readonly audio: {
     readonly speech: {
-      /** The sound as the body of a Response. */
+      /** Resolves with a Response whose body is the audio. */
       create(body: SpeechCreateParams, options?: RequestOptions): Promise<Response>;
     };
     readonly transcriptions: {
@@ -356,12 +355,12 @@ export interface Parley {
     };
   };
   readonly models: readonly ModelCard[];
-  /** Ends what runs and frees the device. */
+  /** Aborts running calls and releases the device. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface ParleyConstructor {
-  /** Loads models; rejects with an APIError that says which and why. */
+  /** Loads models; rejects with an APIError that names the model and the reason. */
   load(options: LoadOptions): Promise<Parley>;
 }

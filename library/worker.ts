@@ -1,2 +1,2 @@
-/** `parley/worker`: what runs in the worker of an engine, for bundlers that want to build it themselves. */
+/** `parley/worker`: the engine worker's script, for bundlers that build it themselves. */
 import '../web/src/worker/engine-worker.ts';

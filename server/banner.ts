@@ -1,4 +1,4 @@
-/** What the operator sees once everything is ready. */
+/** The text that the operator sees when the server is ready. */
 import { existsSync } from 'node:fs';
 import type { EngineInfo, MemoryPlan, ModelInfo } from '../engine/api.ts';
 import { chatAdapters, headDrafts, promptLookup } from '../engine/config.ts';
@@ -9,7 +9,7 @@ import { PRESETS, downloadBytes, formatBytes, presetModels } from '../sources/in
 import { isBundled } from './settings/config.ts';
 import type { ServerConfig } from './settings/config.ts';
 
-/** Adapter, base URLs and models; `ports` in the order of config.listeners. */
+/** Describes adapter, base URLs and models, with hints about settings; `ports` are in the order of config.listeners, `seconds` is the time that the start took. */
 export function describeStart(
   config: ServerConfig,
   { adapter, models, kernels }: EngineInfo,
@@ -59,7 +59,7 @@ export function describeStart(
   return lines.join('\n');
 }
 
-/** What speculative decoding does, where it is on. */
+/** A line about speculative decoding, if it is on. */
 function describeGuesses({ engine }: ServerConfig): string | undefined {
   const ofHead = headDrafts(engine);
   const lookup = promptLookup(engine);
@@ -91,7 +91,7 @@ function toys({ engine, listeners }: ServerConfig): string[] {
   ];
 }
 
-/** What the models of a device will take of it, said before they are loaded. */
+/** Describes a device's memory plan, before its models are loaded. */
 export function describeMemoryPlan(plan: MemoryPlan): string {
   return describePlan(plan)
     .map((line) => `memory         ${line}`)

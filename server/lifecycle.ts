@@ -1,25 +1,25 @@
-/** Where the process is between start and exit, and which requests are in flight; shared by its listeners. */
+/** The drain state of the process and its requests in flight, shared by its listeners. */
 import { EngineError } from '../engine/errors.ts';
 
-/** `leaving`: readiness says no, work is still taken; `draining`: new work is refused; running work ends by itself. */
+/** `leaving`: readiness probes fail, but requests are still accepted. `draining`: new requests are refused, and running ones may finish. */
 export type LifecycleState = 'serving' | 'leaving' | 'draining';
 
 export class Lifecycle {
   state: LifecycleState = 'serving';
   readonly #running = new Set<AbortController>();
 
-  /** Requests that compute something right now. */
+  /** Number of requests being computed. */
   get inFlight(): number {
     return this.#running.size;
   }
 
-  /** A request begins; its controller is aborted when the drain deadline passes. Call the result when it is over. */
+  /** Registers a request, whose controller is aborted at the drain deadline. Call the returned function when the request has ended. */
   begin(controller: AbortController): () => void {
     this.#running.add(controller);
     return () => this.#running.delete(controller);
   }
 
-  /** The drain deadline: what still runs ends with a typed error. */
+  /** Aborts the running requests, at the drain deadline, with EngineError('shutting_down'). */
   abortAll(): void {
     for (const controller of this.#running) controller.abort(new EngineError('shutting_down', 'the server is shutting down'));
   }

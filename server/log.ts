@@ -5,16 +5,16 @@ import type { Logger } from 'pino';
 
 export type { Logger };
 
-/** Bytes that wait for a slow reader, or for room on the disk; lines beyond are lost. */
+/** Most bytes that wait for a slow reader or a full disk; further lines are lost. */
 const MAX_WAITING = 1 << 20;
-/** A pipe that is full now may take more after this. */
+/** Delay before a full pipe is tried again, in milliseconds. */
 const BUSY_MS = 100;
-/** How often it is tried again while the process ends. */
+/** Number of tries to write the remaining lines when the process exits. */
 const LAST_TRIES = 10;
 
 /**
- * Lines for a file, a pipe or a terminal, which cost nothing but themselves where they cannot be written. pino's own stream ends the process where
- * the disk is full or the terminal has gone, and as it ends waits for room forever.
+ * A destination of log lines (file, pipe or terminal) that drops lines that cannot be written. pino's own destination ends the process when the disk is full or
+ * the terminal is gone, and blocks forever at exit.
  */
 class Lines {
   readonly #fd: number;
@@ -37,7 +37,7 @@ class Lines {
     this.#next();
   }
 
-  /** Writes what waits, together; after a failure it waits for the next line. */
+  /** Writes all waiting lines at once; after a failure they wait for the next line. */
   #next(): void {
     if (this.#isWriting || this.#length === 0) return;
     this.#isWriting = true;
@@ -53,7 +53,7 @@ class Lines {
     });
   }
 
-  /** There is no other time: what cannot be written now is lost. What is being written is not written twice. */
+  /** Writes the remaining lines synchronously at exit, except those that are being written already; what cannot be written is lost. */
   #lastWords(): void {
     let bytes = Buffer.concat(this.#waiting.slice(this.#isWriting ? 1 : 0));
     for (let tries = 0; bytes.length > 0 && tries < LAST_TRIES;) {
@@ -72,12 +72,12 @@ const isBusy = (error: unknown): boolean => (error as NodeJS.ErrnoException | nu
 
 const STDERR = new Lines(2);
 
-/** Levels as in pino: trace, debug, info, warn, error, fatal, silent. */
+/** Makes the server's log, on stderr. `level` is one of pino's: trace, debug, info, warn, error, fatal, silent. */
 export function createLog(level: string): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, STDERR);
 }
 
-/** A log for a program that Parley is a part of: `line` gets each line, of levels from `info` on. */
+/** Makes the log for a program that embeds Parley: `line` gets each line of level `info` and above; undefined = no log. */
 export function createLineLog(line: ((text: string) => void) | undefined): Logger {
   const level = line ? 'info' : 'silent';
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: (text: string) => line?.(text.trimEnd()) });

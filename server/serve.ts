@@ -1,4 +1,4 @@
-/** The whole server: starts its parts, says so, and takes them down in order. */
+/** The server process: starts engine and listeners, reports when they are ready, and drains them on a signal. */
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ownCacheFolder } from '../sources/node/index.ts';
@@ -36,16 +36,16 @@ import { endWithStarter } from './started.ts';
 import type { Tracer } from './trace/types.ts';
 import { defined } from './body/validate.ts';
 
-/** Exit codes; 0 = drained. */
+/** Exit codes; 0 = all requests were drained. */
 const EXIT = { crash: 1, badConfiguration: 2, drainDeadline: 75, noAdapter: 78, interrupted: 130 };
-/** Uploads over slow lines, or that wait for room: as long as the official clients wait for an answer. */
+/** Time to receive an upload, which may be slow or wait for memory: as long as OpenAI's clients wait for an answer. */
 const UPLOAD_TIMEOUT_MS = 600_000;
-/** After the drain deadline, the time to write typed errors to what still runs. */
+/** Time after the drain deadline for writing errors to the requests that still run. */
 const LAST_WORDS_MS = 1_000;
-/** A terminal and `npm start` may both pass on one Ctrl-C; a second signal means "now" only after this long. */
+/** A second signal within this time is ignored, since a terminal and `npm start` may both pass on one Ctrl-C. */
 const SAME_SIGNAL_MS = 500;
 
-/** Runs until a signal or a fatal error; ends the process. `engineEntry` replaces the engine process in tests. */
+/** Runs the server until a signal or a fatal error, then ends the process. `engineEntry` replaces the entry of the engine process (for tests). */
 export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv, engineEntry?: URL): Promise<void> {
   outliveReaders();
   endWithStarter(env);
@@ -76,7 +76,7 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   print(describeStart(config, parts.supervisor.info(), parts.ports(), (performance.now() - started) / 1000));
 }
 
-/** What is read again while the server runs. */
+/** The key file and certificates, if configured, with how to reload them. */
 function renewables({ keys, tls, called }: ServerConfig, parts: Parts): readonly Renewable[] {
   const files: Renewable[] = [];
   if (keys) files.push({ what: 'keys', paths: [keys.path], take: () => parts.keys?.replace(readKeys(keys.path, readText, called)) });
@@ -112,21 +112,21 @@ interface Parts {
   readonly tracer: Tracer | undefined;
   readonly listeners: Listener[];
   listenAll(): Promise<void>;
-  /** Ports by the order of config.listeners. */
+  /** Bound ports, in the order of config.listeners. */
   ports(): readonly number[];
 }
 
-/** What no other start mends: a service manager must not try again. */
+/** Exit codes of errors that another start would not mend, so that a service manager does not try again. */
 const EXIT_BY_CODE: Partial<Record<EngineErrorCode, number>> = {
   no_adapter: EXIT.noAdapter, invalid_model: EXIT.badConfiguration, unsupported: EXIT.badConfiguration, out_of_memory: EXIT.badConfiguration,
 }; // prettier-ignore
 
-/** The code of a server whose engine gives up: 2 where no other start of the same models helps. */
+/** Exit code of a server whose engine cannot run. */
 export function exitCodeOf({ code }: EngineError): number {
   return EXIT_BY_CODE[code] ?? EXIT.crash;
 }
 
-/** Traces where a collector is named and nobody forbids it; the module is loaded only then. */
+/** The tracer, if OTEL_EXPORTER_OTLP_ENDPOINT is set and OTEL_SDK_DISABLED is not true; its module is loaded only then. */
 export async function tracerOf(env: NodeJS.ProcessEnv, log: Logger): Promise<Tracer | undefined> {
   if (!env['OTEL_EXPORTER_OTLP_ENDPOINT'] || /^true$/i.test(env['OTEL_SDK_DISABLED'] ?? '')) return undefined;
   return (await import('./trace/tracer.ts')).createTracer(env, log);
@@ -209,7 +209,7 @@ function createListenerApp(
 }
 
 interface Stopper {
-  /** First signal: drain and exit 0. Second: now. */
+  /** Drains and exits with 0 at the first signal; exits at once at the second. */
   onSignal(): void;
   now(code: number): Promise<void>;
 }
@@ -232,7 +232,7 @@ function stopper(config: ServerConfig, log: Logger, parts: Parts): Stopper {
   };
 }
 
-/** Readiness off, then no new work, then the running requests to their end or the deadline; returns the exit code. */
+/** Fails readiness probes, then refuses new requests, then waits for the running ones until the deadline; returns the exit code. */
 async function drain(config: ServerConfig, log: Logger, { lifecycle, listeners }: Parts): Promise<number> {
   lifecycle.state = 'leaving';
   log.info({ running: lifecycle.inFlight }, 'draining');

@@ -1,6 +1,6 @@
 /**
- * How child processes and worker threads of the server run its modules, whatever the working directory and however this process was started. The
- * sources are TypeScript, which takes tsx; in a package they are compiled.
+ * Starts child processes and worker threads that run the server's modules, from any working directory. In the repository these are TypeScript, which tsx loads; in a
+ * package they are compiled.
  */
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -12,7 +12,7 @@ const TSX = import.meta.url.endsWith('.ts') ? pathToFileURL(createRequire(import
 /** Node options for a child process. */
 export const TSX_ARGV: readonly string[] = TSX ? ['--import', TSX.href] : [];
 
-/** A worker thread that runs the module at `url`. Node 20 does not honour `--import` for workers, so a script registers tsx first. */
+/** Starts a worker thread that runs the module at `url`. Node 20 ignores `--import` for workers, so a script registers tsx first. */
 export function startWorker(url: URL, options: WorkerOptions = {}): Worker {
   if (!TSX) return new Worker(url, { ...options, execArgv: [] });
   const api = new URL('./esm/api/index.mjs', TSX);

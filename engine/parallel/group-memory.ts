@@ -1,4 +1,4 @@
-/** Where the ranks of a split model find what they share: steps, results, and what they exchange. One buffer, which threads may share. */
+/** The memory that the ranks of a split model share: step inputs, results and exchanged parts, laid out in one (Shared)ArrayBuffer. */
 import { LOGPROB_WORDS } from '../ops/logits.ts';
 import { candidateWords } from '../ops/shard-sample.ts';
 import { StepInput } from '../runner/step-input.ts';
@@ -7,7 +7,7 @@ import { alignUp } from '../util/math.ts';
 import { ShardLayout } from './shard-layout.ts';
 import { SharedSignals } from './signals.ts';
 
-/** How a model is split: tensor-parallel ranks of each stage, and stages of consecutive layers. */
+/** How a model is split: tensor-parallel ranks per stage (`tpSize`) and pipeline stages of consecutive layers (`ppSize`). */
 export interface Topology {
   readonly tpSize: number;
   readonly ppSize: number;
@@ -19,38 +19,41 @@ export interface GroupSizes extends Topology {
   readonly hidden: number;
 }
 
-/** Memory seen as bytes, floats and words. */
+/** A stretch of memory as bytes, f32 and u32. */
 export interface Part {
   readonly bytes: Uint8Array;
   readonly floats: Float32Array;
   readonly words: Uint32Array;
 }
 
-/** A step's place: it is free again when the last stage has completed the step. */
+/** Memory of one step in flight; it is reused once the last stage has completed the step. */
 export interface StepPlace {
   readonly input: StepInput;
   readonly tokens: Uint32Array;
-  /** LOGPROB_WORDS a reported row, as ops/logits.ts has them. */
+  /** LOGPROB_WORDS words per reported row, in the layout of ops/logits.ts. */
   readonly logprobs: Part;
-  /** By stage but the last: the hidden state it hands on. */
+  /** Hidden state that each stage but the last hands on, by stage. */
   readonly handOvers: readonly Part[];
 }
 
-/** Counters of a group's Signals: completed steps; arrivals at exchanges by stage; hand-overs by stage. */
+/** Signal that counts completed steps. */
 export const COMPLETED = 0;
+/** Signal that counts the ranks' arrivals at exchanges of a stage. */
 export const arrivals = (stage: number): number => 1 + stage;
+/** Signal that counts the hidden states that a stage has handed on. */
 export const handOvers = ({ ppSize }: Topology, stage: number): number => 1 + ppSize + stage;
+/** Number of signals of a group. */
 export const counterCount = ({ ppSize }: Topology): number => 1 + 2 * ppSize;
 
-/** Steps under way at a time: two batches (one is submitted ahead), each cut for all stages. */
+/** Most steps in flight: two batches (one is submitted ahead), each split into a micro-batch per stage. */
 const stepPlaces = ({ ppSize }: Topology): number => 2 * ppSize;
 
-/** Exchanges use two sets of parts in turn. */
+/** Sets of parts, which exchanges use in turn. */
 const SETS = 2;
 
 export class GroupMemory {
   readonly places: readonly StepPlace[];
-  /** Token sampled last, by row of the block table, and one for padding. */
+  /** Last sampled token by row of the block table, and one more word for padding. */
   readonly lastTokens: Uint32Array;
   readonly signals: Int32Array;
   /** [stage][set][rank]. */
@@ -86,7 +89,7 @@ export class GroupMemory {
     });
   }
 
-  /** Bytes of a group; pages that are never touched cost address space only. */
+  /** Size in bytes of a group's buffer; pages of it that are never touched cost address space only. */
   static bytes(sizes: GroupSizes): number {
     const { tpSize, ppSize, limits } = sizes;
     const { hiddenBytes, partBytes, logprobBytes, sampledRows } = byteSizes(sizes);
@@ -104,7 +107,7 @@ function byteSizes({ limits, hidden, tpSize }: GroupSizes) {
   const rows = limits.maxRunning + limits.prefillChunk;
   const sampledRows = limits.maxRunning + limits.draftRows;
   const hiddenBytes = rows * hidden * 4;
-  // A row that the samplers' lists do not settle is exchanged whole.
+  // A row that the ranks' candidate lists cannot settle is exchanged as a whole.
   const samplerBytes = Math.max(ShardLayout.capacity(sampledRows), candidateWords(limits.vocabulary)) * 4;
   return {
     hiddenBytes,

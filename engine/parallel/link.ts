@@ -1,20 +1,21 @@
-/** What ranks exchange: parts of sums and samples within a stage, hidden states and tokens between stages. */
+/** Communication between ranks: all-reduce and sampling exchanges within a stage, hidden states and tokens between stages. */
 import { COMPLETED, arrivals, handOvers } from './group-memory.ts';
 import type { GroupMemory, Part, StepPlace, Topology } from './group-memory.ts';
 import type { Signals } from './signals.ts';
 
 /** A rank's place in a split model. */
 export interface RankPlace extends Topology {
-  /** Among the ranks of its stage. */
+  /** Tensor-parallel index among the ranks of its stage. */
   readonly rank: number;
   readonly stage: number;
 }
 
+/** A rank's view of the group's shared memory and signals. */
 export class Link {
   readonly #place: RankPlace;
   readonly #memory: GroupMemory;
   readonly #signals: Signals;
-  /** Exchanges so far; its lowest bit is the set of parts in use. */
+  /** Number of exchanges so far; its lowest bit selects the set of parts in use. */
   #exchanges = 0;
 
   constructor(place: RankPlace, memory: GroupMemory, signals: Signals) {
@@ -23,14 +24,14 @@ export class Link {
     this.#signals = signals;
   }
 
-  /** Where this rank's part of the next exchange goes. */
+  /** Memory for this rank's part of the next exchange. */
   get mine(): Part {
     return this.#set[this.#place.rank]!;
   }
 
   /**
-   * Waits until every rank of the stage has written its part; returns all of them, in the order of ranks. They hold until this rank has
-   * done another exchange: whoever arrives at that one has read these, and only then may they be overwritten.
+   * All-gather: waits until every rank of the stage has written its part, and returns all parts in rank order. They stay valid until this rank's next exchange,
+   * because a rank that arrives there has read these, and only then may they be overwritten.
    */
   async exchange(): Promise<readonly Part[]> {
     const { stage, tpSize } = this.#place;
@@ -42,7 +43,7 @@ export class Link {
     return parts;
   }
 
-  /** Adds the first `length` values of every rank's part, in the order of ranks, into `out`. */
+  /** Sums the first `length` values of all ranks' parts into `out`, in rank order, so that every rank gets the same bits. */
   async allReduce(length: number, out: Float32Array): Promise<void> {
     const parts = await this.exchange();
     out.set(parts[0]!.floats.subarray(0, length));
@@ -52,17 +53,17 @@ export class Link {
     }
   }
 
-  /** Where this stage's hidden state of a step goes. */
+  /** Memory for the hidden state that this stage hands to the next one in a step. */
   handOver(place: StepPlace): Part {
     return place.handOvers[this.#place.stage]!;
   }
 
-  /** Tells the next stage that the hidden state is there. */
+  /** Signals the next stage that the hidden state has been written. */
   handedOver(): void {
     this.#signals.raise(handOvers(this.#place, this.#place.stage));
   }
 
-  /** The hidden state of step number `step` (from 1) from the stage before. */
+  /** Waits for the previous stage's hidden state of step number `step` (counted from 1). */
   async received(place: StepPlace, step: number): Promise<Part> {
     const before = this.#place.stage - 1;
     const wait = this.#signals.reached(handOvers(this.#place, before), step);
@@ -70,13 +71,13 @@ export class Link {
     return place.handOvers[before]!;
   }
 
-  /** Waits until step number `step` is complete: its tokens are known. */
+  /** Waits until step number `step` is complete, so that its tokens are known. */
   async completed(step: number): Promise<void> {
     const wait = this.#signals.reached(COMPLETED, step);
     if (wait) await wait;
   }
 
-  /** Says that the next step is complete. */
+  /** Signals that another step is complete. */
   complete(): void {
     this.#signals.raise(COMPLETED);
   }

@@ -22,10 +22,10 @@ import type { RankPort } from './rank-port.ts';
 import { LocalSignals, SharedSignals } from './signals.ts';
 import type { Signals } from './signals.ts';
 
-/** What one step may hold. */
+/** Largest sizes of one step. */
 export type BatchLimits = Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'headDrafts' | 'promptsApart'>;
 
-/** What bounds a step: the smallest of all ranks' bindings, the widest row of activations and of logits. */
+/** What bounds a step, over all ranks: the smallest binding size, and the widest rows of activations (`widestRow`) and logits (`vocabulary`). */
 export interface Bounds {
   readonly maxBindingBytes: number;
   readonly software: boolean;
@@ -47,17 +47,17 @@ export interface SplitChat {
   readonly table: BlockTable;
   readonly limits: BatchLimits;
   readonly pages: number;
-  /** Of layers that see a window only. */
+  /** KV pages of layers with a sliding window. */
   readonly windowPages: number;
   readonly context: number;
   readonly parameters: number;
   readonly weightBytes: number;
-  /** By rank. */
+  /** Memory plan of each rank. */
   readonly memory: readonly MemoryUse[];
   readonly adapters: readonly AdapterInfo[];
 }
 
-/** `device` is the engine's own: its counters show that work moves. */
+/** Loads a model on all its ranks. `device` is the engine's own, whose counters show the watchdog that steps make progress. Closes the ranks if it throws. */
 export async function loadSplit(device: Device, request: SplitRequest): Promise<SplitChat> {
   const { config } = request;
   const topology = splitOf(config);
@@ -88,7 +88,7 @@ async function build(
 ): Promise<SplitChat> {
   const { model, shape, config } = request;
   const opened: OpenedRank[] = [];
-  // One after the other: the environment chooses a driver while its adapter is opened.
+  // In sequence, because environment variables choose the driver while an adapter is opened.
   const names = chatAdapters(config);
   const avoid = [...device.caps.avoid];
   for (const [i, rank] of ranks.entries()) opened.push(await rank.open({ adapter: names[i], avoid }));
@@ -106,10 +106,10 @@ async function build(
     vocabulary: Math.max(...loaded.map(({ tokens }) => tokens)),
   });
   const memory: MemoryUse[] = [];
-  // One after the other: what is free may have to be tried.
+  // In sequence, because free memory may have to be found by trial allocation.
   for (const rank of ranks) memory.push(await rank.reserve(batch));
   const pages = Math.min(...memory.map(({ kvPages }) => kvPages));
-  // Not every rank has layers that see a window only.
+  // Not every rank has layers with a sliding window.
   const kv = { layers: withinContext(shape.pages, model.context) };
   const hasWindows = largestWindow(kv) !== undefined;
   const windowPages = hasWindows ? Math.min(...memory.flatMap((use) => use.windowPages ?? [])) : 0;
@@ -137,9 +137,9 @@ async function build(
 }
 
 /**
- * Starts all ranks; throws what fails on any of them, so that all begin again without it. Where there is something to measure they start one after the other, and
- * the first one on an adapter chooses for the others there; where several share a software adapter too, so that what the first has compiled the others find in the
- * driver's cache. Gives what they tested and chose.
+ * Starts all ranks. Throws KernelFault with the kernels that fail on any of them, so that all are loaded again without these. Ranks start one after the other if
+ * kernels are tuned, since the first rank on an adapter chooses for the others there, and if ranks share a software adapter, so that the others find the first one's
+ * compiled kernels in the driver's cache.
  */
 async function startAll(
   ranks: readonly RankPort[],
@@ -150,7 +150,7 @@ async function startAll(
   const chosen = new Map<string, Readonly<Record<string, string>>>();
   const start = async (rank: RankPort, i: number): Promise<StartedRank> => {
     const { name, software } = opened[i]!.adapter;
-    // A software adapter has one way each.
+    // On a software adapter there is nothing to choose.
     const started = await rank.start({ ...request, ...(autotune && !software && { tuning: chosen.get(name) ?? {} }) });
     chosen.set(name, { ...chosen.get(name), ...Object.fromEntries(started.tuned.map((one) => [one.shape, one.chosen])) });
     return started;
@@ -167,12 +167,12 @@ async function startAll(
   const tuned = found.flatMap(({ tuned }) => tuned);
   return {
     tested: found.reduce((sum, { tested }) => sum + tested, 0),
-    // Once, as the rank that measured has it.
+    // Each choice once, from the rank that measured it.
     tuned: tuned.filter(({ shape }, i) => tuned.findIndex((other) => other.shape === shape) === i),
   };
 }
 
-/** Ranks on one adapter, and the engine's other models there, share its memory, unless the operator says how much each device has. */
+/** The model as one rank loads it. Ranks on the same adapter, and the engine's other models there, share its memory, unless the operator sets the memory of each device. */
 function modelOf(device: Device, { model, config }: SplitRequest, index: number): ChatModel {
   if (config.deviceMemory !== undefined) return model;
   const names = chatAdapters(config);
@@ -191,7 +191,7 @@ function shardOf(topology: Topology, index: number, cuts: readonly number[]): Sh
   return { rank, ranks: tpSize, layers: { from: cuts[stage]!, to: cuts[stage + 1]! } };
 }
 
-/** Values are counted once: by the first rank of each stage. */
+/** Sums over the ranks. Parameters are counted by the first rank of each stage, bytes by all. */
 function totals({ tpSize }: Topology, loaded: readonly LoadedRank[]): { readonly parameters: number; readonly weightBytes: number } {
   return {
     parameters: loaded.reduce((sum, { parameters }, i) => sum + (i % tpSize === 0 ? parameters : 0), 0),
@@ -199,7 +199,7 @@ function totals({ tpSize }: Topology, loaded: readonly LoadedRank[]): { readonly
   };
 }
 
-/** The first layer of every stage, and the end; whoever asked has seen that they can be dealt like this (`expectStages`). */
+/** First layer of every stage, and the number of layers. The caller has checked (`expectStages`) that there are enough. */
 async function layerCuts(
   layers: number,
   { tpSize, ppSize }: Topology,
@@ -209,14 +209,14 @@ async function layerCuts(
 ): Promise<readonly number[]> {
   if (ppSplit !== 'auto') return ppSplit.reduce<number[]>((cuts, count) => [...cuts, cuts.at(-1)! + count], [0]);
   const alike = opened.every(({ adapter }) => adapter.name === opened[0]!.adapter.name);
-  // One after the other: software adapters share the processor.
+  // In sequence, because software adapters share the CPU.
   const speeds: number[] = [];
   for (const rank of ranks) speeds.push(alike || ppSize === 1 ? 1 : await rank.measure());
   const stages = Array.from({ length: ppSize }, (_, stage) => Math.min(...speeds.slice(stage * tpSize, (stage + 1) * tpSize)));
   return dealLayers(layers, stages);
 }
 
-/** Cuts layers, of which there are enough (`expectStages`), into consecutive stages in proportion to their speeds, at least one each; returns the first layer of every stage, and the end. */
+/** Distributes layers over consecutive stages in proportion to their speeds, at least one each; returns the first layer of every stage, and the number of layers. */
 export function dealLayers(layers: number, speeds: readonly number[]): readonly number[] {
   const total = speeds.reduce((sum, speed) => sum + speed, 0);
   const cuts = [0];

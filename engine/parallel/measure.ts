@@ -1,4 +1,4 @@
-/** What an adapter achieves with the engine's own kernels: the measure for choosing adapters and for dealing out layers. */
+/** Measures what an adapter achieves with the engine's own kernels, to choose adapters and to distribute layers over them. */
 import type { AdapterInfo } from '../api.ts';
 import { Device } from '../gpu/device.ts';
 import { deviceMemory } from '../gpu/memory.ts';
@@ -11,11 +11,11 @@ import type { LinearWeight } from '../ops/weight.ts';
 import type { Platform } from '../platform/platform.ts';
 
 export interface AdapterSpeed {
-  /** GB of f16 weights read a second by matrix times vector: what bounds a token of one chat. */
+  /** GB of f16 weights read per second by matrix-vector products, which bounds decoding of one chat. */
   readonly gigabytesPerSecond: number;
-  /** GFLOP a second of matrix times matrix: what bounds prompts and batches. */
+  /** GFLOP per second of matrix-matrix products, which bounds prompts and batches. */
   readonly gigaflops: number;
-  /** Milliseconds of submit, readback of 16 KiB and upload: what each exchange with another adapter costs at least. */
+  /** Milliseconds of an upload, a submission and a readback of 16 KiB: the least cost of an exchange with another adapter. */
   readonly roundTripMs: number;
 }
 
@@ -24,14 +24,14 @@ export interface AdapterReport {
   readonly speed: AdapterSpeed;
 }
 
-/** Work of one measured dispatch: small enough for a software adapter, large enough to fill a GPU. */
+/** Sizes [n, k] and [rows, n, k] of the measured products: small enough for a software adapter, large enough to fill a GPU. */
 const SIZES = {
   software: { vector: [4096, 2048], matrix: [256, 1024, 1024] },
   hardware: { vector: [16384, 4096], matrix: [2048, 4096, 4096] },
 } as const;
 const BUDGET_MS = 700;
 
-/** Opens the adapter that `name` chooses, or the platform's best, measures it and closes it. */
+/** Opens an adapter (by part of its name; default: the platform's best), measures it and closes it. */
 export async function probeAdapter(platform: Platform, name?: string): Promise<AdapterReport> {
   const device = await Device.create(platform, name === undefined ? {} : { name });
   try {
@@ -41,7 +41,7 @@ export async function probeAdapter(platform: Platform, name?: string): Promise<A
   }
 }
 
-/** How much memory the adapter that `name` chooses has for a program, and who says so: the operator's number where one is given. */
+/** How much memory an adapter has for the engine, and where that number comes from; `given`, in bytes, is the operator's own and takes precedence. */
 export async function probeMemory(
   platform: Platform,
   name?: string,
@@ -55,7 +55,7 @@ export async function probeMemory(
   }
 }
 
-/** Takes about two seconds; frees what it allocates. */
+/** Measures an open device, which takes about two seconds. Frees what it allocates. */
 export async function measureSpeed(device: Device): Promise<AdapterSpeed> {
   const { vector, matrix } = device.caps.software ? SIZES.software : SIZES.hardware;
   const vectorSeconds = await secondsOfLinear(device, 1, vector[0], vector[1]);
@@ -68,7 +68,7 @@ export async function measureSpeed(device: Device): Promise<AdapterSpeed> {
   };
 }
 
-/** The shortest time, in seconds, of a product of [rows, k] by f16 weights [n, k], on a GPU over all shapes it can take. The values are zeros, which take as long as any. */
+/** Shortest time in seconds of a product of [rows, k] by f16 weights [n, k]; on a GPU, over all workgroup shapes. All values are zero, which takes as long as any others. */
 async function secondsOfLinear(device: Device, rows: number, n: number, k: number): Promise<number> {
   const x = device.tensor('measured x', 'f32', [rows, k]);
   const out = device.tensor('measured out', 'f32', [rows, n]);

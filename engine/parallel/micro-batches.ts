@@ -1,14 +1,15 @@
-/** Cuts a batch so that the stages of a layer split work at the same time. No row's result depends on the rows beside it, so no token changes. */
+/** Splits a batch into micro-batches, so that all pipeline stages work at the same time. A row's result does not depend on the rows beside it, so the tokens stay the same. */
 import type { Batch, BatchItem, SampledRow } from '../scheduler/batch.ts';
 import { ceilDiv } from '../util/math.ts';
 
+/** A part of a batch. */
 export interface MicroBatch {
   readonly batch: Batch;
-  /** By sampled row: its place among those of the whole batch. */
+  /** For each sampled row, its index among the sampled rows of the whole batch. */
   readonly rows: readonly number[];
 }
 
-/** Prompt rows worth a step of their own: fewer do not fill the kernels. */
+/** Fewest prompt rows of a micro-batch: fewer do not fill the kernels. */
 const LEAST_ROWS = 16;
 
 interface Draft {
@@ -18,7 +19,7 @@ interface Draft {
   readonly rows: number[];
 }
 
-/** At most `parts` batches with about the same number of rows, in an order in which every chunk of a prompt follows the one before. */
+/** Splits a batch into at most `parts` micro-batches with about the same number of rows. Chunks of a prompt stay in order. */
 export function microBatches(batch: Batch, parts: number): readonly MicroBatch[] {
   const drafts: Draft[] = [];
   const draft = (i: number): Draft => (drafts[i] ??= { decodes: [], prefills: [], sampled: [], rows: [] });
@@ -37,7 +38,7 @@ export function microBatches(batch: Batch, parts: number): readonly MicroBatch[]
   let room = share;
   for (const item of batch.prefills) {
     let rest = item;
-    // Guesses are verified in one piece: their rows all sample.
+    // Drafts are verified in one piece, since all of their rows sample.
     while (rest.drafts.length === 0 && rest.count > room && part < parts - 1) {
       if (room > 0) put(draft(part), 'prefills', { ...rest, count: room, samples: 0 });
       rest = { ...rest, start: rest.start + room, count: rest.count - room };

@@ -1,3 +1,4 @@
+/** Runs batches on the ranks of a split model. */
 import type { BlockTable } from '../cache/block-table.ts';
 import { EngineError, assert, engineClosing } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
@@ -15,7 +16,7 @@ import type { RankKernels } from './rank-operations.ts';
 import type { RankPort } from './rank-port.ts';
 import type { Signals } from './signals.ts';
 
-/** What one micro-batch gave. */
+/** Result of one micro-batch. */
 interface Outcome {
   readonly rows: readonly number[];
   readonly tokens: Uint32Array;
@@ -26,30 +27,30 @@ export interface ParallelParts {
   readonly ranks: readonly RankPort[];
   readonly sizes: GroupSizes;
   readonly memory: GroupMemory;
-  /** Of the group: ends every rank's waiting when one is lost. */
+  /** Signals of the group, which end every rank's waiting when one is lost. */
   readonly signals: Signals;
   readonly table: BlockTable;
   readonly pageSize: number;
-  /** Counters of the engine's own device, by which a watchdog sees whether work moves. */
+  /** Counters of the engine's own device; pending steps and progress are recorded there for the watchdog. */
   readonly stats: DeviceStats;
-  /** What the ranks tested and chose. */
+  /** Self-tests passed and kernels chosen by the ranks. */
   readonly kernels: RankKernels;
 }
 
-/** Runs batches on all ranks of a split model; to the chat engine it is a ModelRunner. */
+/** Runs batches on all ranks of a split model, in the place of ModelRunner. */
 export class ParallelRunner {
   readonly #parts: ParallelParts;
   readonly #encoder: StepEncoder;
-  /** Steps asked for so far; wraps at 32 bits, as the ranks' Signals do. */
+  /** Number of the last step; wraps at 32 bits, as the ranks' Signals do. */
   #steps = 0;
-  /** Place of the next step. */
+  /** Index of the next step's place in the group's memory. */
   #place = 0;
-  /** The step that sampled the last token of a row of the block table. */
+  /** Number of the step that sampled the last token of each row of the block table. */
   readonly #sampledIn: Int32Array;
   readonly #busy: boolean[];
   #failure: EngineError | undefined;
   #resolveLost!: (reason: string) => void;
-  /** Resolves with the reason once a rank is gone or has failed: nothing runs after that. */
+  /** Resolves with the reason when a rank is lost or fails; no batch runs after that. */
   readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
 
   constructor(parts: ParallelParts) {
@@ -61,11 +62,11 @@ export class ParallelRunner {
     ranks.forEach((rank, i) => void rank.lost.then((reason) => this.#fail(i, reason)));
   }
 
-  /** Starts one step on all ranks; its tokens are read later. */
+  /** Starts a batch on all ranks; its tokens are read later. Throws EngineError('device_lost') after a rank was lost. */
   run(batch: Batch): StepResult {
     if (this.#failure) throw this.#failure;
     const outcomes = Promise.all(microBatches(batch, this.#parts.sizes.ppSize).map((part) => this.#start(part)));
-    // A step nobody waits for any more may fail.
+    // A step may fail after nobody waits for it any more.
     outcomes.catch(() => undefined);
     const count = batch.sampled.length;
     const tokens = async (): Promise<Uint32Array> => {
@@ -86,7 +87,7 @@ export class ParallelRunner {
     return this.#parts.kernels;
   }
 
-  /** Counters of the ranks' devices, as of their last answers. */
+  /** Counters of the ranks' devices, as of their last replies. */
   get stats(): readonly DeviceStats[] {
     return this.#parts.ranks.flatMap(({ stats }) => stats ?? []);
   }
@@ -123,7 +124,7 @@ export class ParallelRunner {
       .filter(({ fromDevice }) => fromDevice)
       .map(({ sequence }) => this.#sampledIn[sequence.row]!);
     input.set('step', step);
-    // The step before this one in its place is over, so it holds nobody up. Counts wrap, so the latest is the one nearest to now.
+    // The previous step in this place is over, so waiting for it costs nothing. Counts wrap, so the latest is the one nearest to `step`.
     const over = (step - this.#busy.length) | 0;
     input.set(
       'after',
@@ -153,7 +154,7 @@ export class ParallelRunner {
     };
   }
 
-  /** The first rank to fail says why; the others only fail because of it. */
+  /** Fails the group. Only the first rank's reason counts, since the others fail because of it. */
   #fail(rank: number, reason: string): void {
     if (this.#failure) return;
     this.#failure = new EngineError('device_lost', `rank ${rank} of a split model failed: ${reason}`);

@@ -1,4 +1,4 @@
-/** Builds one rank in steps that all ranks take together: device, weights, activations, pages. */
+/** Builds one rank, in steps that all ranks take together: device, weights, activations, KV pages. */
 import type { MemoryUse } from '../api.ts';
 import { Device } from '../gpu/device.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
@@ -36,7 +36,7 @@ import type {
 import { SharedSignals } from './signals.ts';
 import type { Signals } from './signals.ts';
 
-/** Does what RANK_OPERATIONS says. */
+/** Implements RANK_OPERATIONS. */
 export class RankHost implements RankOperations {
   readonly #platform: Platform;
   readonly #signals: (() => Signals) | undefined;
@@ -50,16 +50,16 @@ export class RankHost implements RankOperations {
   #memory!: GroupMemory;
   #rank!: Rank;
 
-  /** `signals` gives the group's where all ranks share a thread. */
+  /** `signals` gives the group's signals if all ranks share a thread; otherwise they are in the group's memory. */
   constructor(platform: Platform, signals?: () => Signals) {
     this.#platform = platform;
     this.#signals = signals;
   }
 
-  /** Resolves with the reason when the device is gone. */
+  /** Resolves with the reason when the device is lost. */
   readonly lost = new Promise<string>((resolve) => (this.#lose = resolve));
 
-  /** Counters of the device; undefined before it is open. */
+  /** Counters of the device; undefined before it is opened. */
   get stats(): DeviceStats | undefined {
     return (this.#device as Device | undefined)?.stats;
   }
@@ -145,7 +145,7 @@ export class RankHost implements RankOperations {
   }
 
   close(): void {
-    // Nothing was opened where the ranks before failed to.
+    // No device was opened if an earlier rank failed.
     (this.#device as Device | undefined)?.close();
   }
 

@@ -1,4 +1,4 @@
-/** What a rank of a split model is asked, in its own thread or in the coordinator's. */
+/** The operations by which the coordinator drives a rank, and the types of their requests and results. */
 import type { AdapterInfo, MemoryUse, TunedKernel } from '../api.ts';
 import type { WeightStorage } from '../config.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
@@ -11,12 +11,12 @@ import type { CallMessage, Methods, NewsMessage } from '../util/rpc.ts';
 import type { GroupSizes } from './group-memory.ts';
 import type { RankPlace } from './link.ts';
 
-/** A model that chats, and how it is stored; plain data, the same for all ranks of one that is split. */
+/** A chat model and how it is stored on the device: plain data, the same for all ranks of a split model. */
 export interface ChatModel {
   readonly id: string;
-  /** The model folder's, which every rank opens for itself. */
+  /** Path of the model folder, which every rank opens for itself. */
   readonly path: string;
-  /** Its config.json. */
+  /** The parsed config.json. */
   readonly configJson: Readonly<Record<string, unknown>>;
   readonly storage: WeightStorage;
   readonly kvType: KVType;
@@ -25,29 +25,29 @@ export interface ChatModel {
   readonly context: number;
   readonly memFractionStatic: number;
   readonly deviceMemory?: number | undefined;
-  /** Bytes that other models take of the adapter's memory. */
+  /** Bytes of the adapter's memory that other models take. */
   readonly otherBytes: number;
   readonly trustRemoteCode: boolean;
 }
 
 export interface OpenRequest {
-  /** A part of an adapter's name; absent = the platform's best. */
+  /** Part of the adapter's name; undefined = the platform's best. */
   readonly adapter: string | undefined;
-  /** Kernels and fragments to do without: the same for all ranks, whose sums must have the same bits. */
+  /** Kernels and shader fragments not to use; the same for all ranks, because their sums must have the same bits. */
   readonly avoid: readonly string[];
 }
 
 export interface OpenedRank {
   readonly adapter: AdapterInfo;
   readonly maxBindingBytes: number;
-  /** It has subgroup matrices for prompts. */
+  /** Whether the adapter has subgroup matrices for prompts. */
   readonly matrices: boolean;
 }
 
 export interface LoadedRank {
   readonly parameters: number;
   readonly weightBytes: number;
-  /** Columns of the widest activation, and tokens whose logits this rank has. */
+  /** Columns of the widest activation; `tokens` is the size of this rank's slice of the vocabulary. */
   readonly widestRow: number;
   readonly tokens: number;
 }
@@ -59,48 +59,48 @@ export interface LoadRequest {
 }
 
 export interface StartRequest {
-  /** Pages of keys and values. */
+  /** KV pages of layers with full attention. */
   readonly pages: number;
-  /** Of layers that see a window only. */
+  /** KV pages of layers with a sliding window. */
   readonly windowPages: number;
   readonly sizes: GroupSizes;
-  /** The group's memory. */
+  /** The memory that the group shares; see GroupMemory. */
   readonly buffer: ArrayBufferLike;
-  /** Measures kernels, but for those that a rank on an adapter of this kind has chosen; absent = nothing is measured. */
+  /** Kernel choices of another rank on the same kind of adapter, which are adopted while all others are measured; absent = no autotuning. */
   readonly tuning?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface StartedRank {
-  /** Kernels that fail on its adapter: the group cannot run with them. */
+  /** Kernels that failed the self-test on this adapter; the group cannot run with them. */
   readonly faults: readonly Fault[];
-  /** Pipelines that its self-test found right. */
+  /** Number of pipelines that passed the self-test. */
   readonly tested: number;
   readonly tuned: readonly TunedKernel[];
 }
 
-/** What all ranks together tested and chose. */
+/** Self-tests passed and kernels chosen, by all ranks together. */
 export type RankKernels = Omit<StartedRank, 'faults'>;
 
-/** The operations, a row each; RankHost has a method of each name. They are done in the order they are asked for. */
+/** The table of operations; RankHost has a method of each name. A rank executes them in the order of the calls. */
 export const RANK_OPERATIONS = {
-  /** Takes an adapter. */
+  /** Opens an adapter. */
   open: value<OpenRequest, OpenedRank>(),
-  /** What bounds a token: GB of weights a second. */
+  /** Measures the bandwidth that bounds decoding, in GB of weights per second. */
   measure: value<void, number>(),
   /** Reads this rank's shard of the weights. */
   load: value<LoadRequest, LoadedRank>(),
-  /** Makes the activations; gives how the memory divides and how many pages it leaves. Throws EngineError('out_of_memory'). */
+  /** Allocates the activations; returns the memory plan, with how many KV pages fit. Throws EngineError('out_of_memory'). */
   reserve: value<Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'promptsApart'>, MemoryUse>(),
-  /** Makes the pages, joins the group and warms up: tests its kernels and chooses among them. */
+  /** Allocates the KV pages, joins the group and warms up, which tests the kernels and tunes them. */
   start: value<StartRequest, StartedRank>(),
-  /** Executes the step that lies at a place of the group's memory. */
+  /** Executes the step at this index of the group's step places. */
   step: value<number, void>(),
 };
 
 export type RankOperations = Methods<typeof RANK_OPERATIONS>;
 
-/** To a rank's thread. */
+/** A message to a rank's thread. */
 export type RankCall = CallMessage | { readonly type: 'close' };
 
-/** From it. News come with the counters of its device, where that is open. */
+/** A message from a rank's thread. Replies carry the counters of its device, if that is open. */
 export type RankReply = (NewsMessage & { readonly stats: DeviceStats | undefined }) | { readonly type: 'lost'; readonly reason: string };

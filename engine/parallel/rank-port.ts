@@ -1,4 +1,4 @@
-/** The coordinator's hold on a rank: in its own thread, or in a thread of the rank's. */
+/** The coordinator's handle of a rank, which runs in the coordinator's thread or in one of its own. */
 import { EngineError } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
@@ -8,19 +8,19 @@ import { RANK_OPERATIONS } from './rank-operations.ts';
 import type { RankCall, RankOperations, RankReply } from './rank-operations.ts';
 import type { Signals } from './signals.ts';
 
-/** A rank, whichever thread it runs in. */
+/** A rank as the coordinator sees it. */
 export interface RankPort extends RankOperations {
-  /** Counters of the rank's device, as of its last answer. */
+  /** Counters of the rank's device, as of its last reply; undefined before it is opened. */
   readonly stats: DeviceStats | undefined;
-  /** Resolves with the reason when the rank is gone for good. */
+  /** Resolves with the reason when the rank is lost. */
   readonly lost: Promise<string>;
   close(): Promise<void>;
 }
 
-/** How long a thread may take to give its device back and end itself. Terminating it is the last resort: Dawn may abort the whole process. */
+/** Time that a thread has to release its device and end. Terminating it is the last resort, because Dawn may then abort the whole process. */
 const CLOSE_MS = 30_000;
 
-/** A rank in this thread. `signals` gives those of the group once it starts. */
+/** Makes a rank in this thread; `signals` is called for the group's signals when it starts. */
 export function localRank(platform: Platform, signals: () => Signals): RankPort {
   const host = new RankHost(platform, signals);
   let last: Promise<void> = Promise.resolve();
@@ -39,7 +39,7 @@ export function localRank(platform: Platform, signals: () => Signals): RankPort 
   };
 }
 
-/** A rank in a thread of its own (rank-worker.ts). */
+/** Makes a rank in a worker thread (rank-worker.ts). */
 export function workerRank(worker: PlatformWorker): RankPort {
   const thread = new RankThread(worker);
   return Object.assign(thread, thread.caller.methods);
@@ -69,7 +69,7 @@ class RankThread {
   }
 
   async close(): Promise<void> {
-    // The end of the thread is waited for: that it lost its device may be heard in between.
+    // Waits for the thread itself to end; meanwhile it may report that its device is lost.
     const timer = setTimeout(() => void this.#worker.terminate(), CLOSE_MS);
     this.#post({ type: 'close' });
     await this.#exited;

@@ -1,4 +1,4 @@
-/** How the ranks of the last stage turn logits into tokens: each alone with the whole vocabulary, or together with a slice each. */
+/** Sampling on the ranks of the last stage: on one rank over the whole vocabulary, or on several, each of which has the logits of a slice. */
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -16,22 +16,22 @@ import { ShardMerge, shardWords } from './shard-merge.ts';
 import type { ShardLogprobs, ShardWords } from './shard-merge.ts';
 import { ShardSampler } from './shard-sampler.ts';
 
-/** Where a step's results go. */
+/** Memory for a step's results. */
 export interface StepOutput {
-  /** One a sampled row. */
+  /** One token per sampled row. */
   readonly tokens: Uint32Array;
-  /** LOGPROB_WORDS a reported row. */
+  /** LOGPROB_WORDS words per reported row. */
   readonly logprobs: Part;
 }
 
 export interface RankSampler {
   /** Appends sampling to a recorder that has recorded the logits, submits it and waits for the tokens. */
   finish(rec: Recorder, input: StepInput, logits: Tensor, output: StepOutput): Promise<void>;
-  /** Appends what a step without processed logits takes: for warming up. */
+  /** Appends the sampling of a step without logit processors, for warming up. */
   record(rec: Recorder, rows: number, logits: Tensor, greedy: boolean): void;
 }
 
-/** The sampler of a rank that has logits. */
+/** Makes the sampler of a rank of the last stage. */
 export function createRankSampler(
   device: Device,
   decoder: Decoder,
@@ -50,7 +50,7 @@ interface SamplerParts {
   readonly device: Device;
   readonly limits: StepLimits;
   readonly processors: LogitProcessors;
-  /** Where a step's sampling settings lie. */
+  /** Device tensors of the steps, which hold the sampling settings. */
   readonly tensors: StepTensors;
 }
 
@@ -129,11 +129,11 @@ class SlicedSampler implements RankSampler {
     if (this.#isFirst) output.tokens.set(this.#merge.tokens.subarray(0, input.get('sampled')));
   }
 
-  /** Tokens and log-probabilities from all ranks' words; rows whose lists were too short are exchanged whole. */
+  /** Merges all ranks' results into tokens and log-probabilities. Rows whose candidate lists were too short are exchanged as a whole. */
   async #settle(step: SamplingStep, parts: readonly Part[], changed: Tensor, logits: Tensor, output: StepOutput): Promise<void> {
     const merge = this.#merge;
     const unresolved = merge.merge(step, parts);
-    // Further exchanges overwrite the parts.
+    // Copied, because further exchanges overwrite the parts.
     const kept = unresolved > 0 && step.reported.length > 0 ? parts.map(({ bytes }) => copyOf(bytes)) : parts;
     for (let i = 0; i < unresolved; i++) {
       const row = merge.unresolved[i]!;
@@ -151,7 +151,7 @@ function copyOf(bytes: Uint8Array): ShardWords {
   return shardWords(bytes.slice().buffer);
 }
 
-/** As logprobs.wgsl writes them, with a log-sum-exp of 0. */
+/** Writes log-probabilities in the layout of logprobs.wgsl, with a log-sum-exp of 0 because they are normalised already. */
 function writeLogprobs(rows: readonly ShardLogprobs[], { words, floats }: Part): void {
   rows.forEach(({ logprob, top }, i) => {
     const at = i * LOGPROB_WORDS;

@@ -1,4 +1,4 @@
-/** The thread of one rank: answers what the coordinator asks. */
+/** Worker thread of one rank. */
 import type { Platform, WorkerPort } from '../platform/platform.ts';
 import { Answerer } from '../util/rpc.ts';
 import { RankHost } from './rank-host.ts';
@@ -12,7 +12,7 @@ export function main(platform: Platform, port: WorkerPort): void {
   const answerer = new Answerer(
     RANK_OPERATIONS,
     host,
-    // At once, not batched: the next step may block this thread.
+    // Not batched, because the next step may block this thread.
     (news) => post({ type: 'news', news: [news], stats: host.stats && { ...host.stats } }),
     (what) => platform.log(what),
   );

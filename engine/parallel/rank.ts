@@ -1,3 +1,4 @@
+/** A rank: one device of a split model, which executes its share of every step. */
 import type { Device } from '../gpu/device.ts';
 import { allocateNow } from '../gpu/memory.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
@@ -16,7 +17,7 @@ import type { Link, RankPlace } from './link.ts';
 import { createRankSampler } from './rank-sampler.ts';
 import type { RankSampler } from './rank-sampler.ts';
 
-/** What a rank computes without the others: stages of the forward pass up to a sum. */
+/** A part of the forward pass that a rank computes without the others: up to the next all-reduce. */
 interface Segment {
   record(rec: Recorder): void;
   readonly partial: Stage['partial'] | undefined;
@@ -37,15 +38,15 @@ export interface RankParts {
 }
 
 /**
- * One device of a split model. Executes steps one after the other, knowing words and not sequences, and meets the other ranks at its link. What the
- * device reads was copied out of the shared memory first: Dawn takes no shared arrays.
+ * One device of a split model. It executes steps one after the other, from encoded inputs without any sequences, and communicates through its link. Data is copied
+ * out of shared memory before it is uploaded, since Dawn does not accept shared arrays.
  */
 export class Rank {
   readonly #parts: RankParts;
   readonly #input: StepInput;
   readonly #tensors: StepTensors;
   readonly #sampler: RankSampler | undefined;
-  /** Sums, or the hidden state from the stage before. */
+  /** Staging memory for all-reduced sums, and for the hidden state from the previous stage. */
   readonly #hidden: Float32Array;
   readonly #plans = new Map<string, readonly PlannedSegment[]>();
 
@@ -58,20 +59,20 @@ export class Rank {
     this.#hidden = new Float32Array((limits.maxRunning + limits.prefillChunk) * decoder.shape.hidden);
   }
 
-  /** Compiles every kernel. */
+  /** Compiles every kernel that steps use. */
   async warmUp(): Promise<void> {
     await warmUp(this.#parts.device, { work: this.#work(), sizes: this.#sizes() });
   }
 
-  /** The smallest decodes and a prompt. */
+  /** Warm-up work: the smallest decode batches and a prompt. */
   *#work(): Generator<(rec: Recorder) => void> {
     for (const bucket of decodeBuckets(this.#parts.limits.maxRunning).slice(0, 2)) yield* this.#decodes(bucket);
     for (const greedy of [true, false]) yield this.#prefill(2 * this.#tensors.prefillTileRows, greedy);
-    // Kernels differ with the rows: one plan of each size makes the bind groups that the others share.
+    // Kernels depend on the number of rows: one plan per size makes the bind groups that the others share.
     for (const bucket of decodeBuckets(this.#parts.limits.maxRunning)) this.#planned(this.#tensors.decodeShape(bucket, 1));
   }
 
-  /** The largest prompt, then decodes of all sizes. */
+  /** Warm-up work of the other sizes, from the largest on: prompts, then decode batches. */
   *#sizes(): Generator<(rec: Recorder) => void> {
     const { maxRunning, prefillChunk, promptsApart } = this.#parts.limits;
     yield this.#prefill(maxRunning + prefillChunk, true);
@@ -93,7 +94,7 @@ export class Rank {
     }
   }
 
-  /** A step as if this rank were alone: prompts as they are recorded, decodes as they are replayed. */
+  /** Records a step as if this rank were alone. As in real steps, prompts are recorded and decodes replay a plan. */
   #recordAll(rec: Recorder, shape: StepShape, greedy: boolean): void {
     const { workspace } = this.#parts;
     const segments: readonly PlannedSegment[] = shape.gather || rec.mode === 'dry' ? this.#segments(shape) : this.#planned(shape);
@@ -104,7 +105,7 @@ export class Rank {
     if (workspace.logits) this.#sampler!.record(rec, shape.logitRows, workspace.logits, greedy);
   }
 
-  /** Executes one step; the first rank of the last stage leaves the tokens in its place. Rejects with EngineError('device_lost') when another rank failed. */
+  /** Executes one step; the first rank of the last stage writes the tokens to `place`. Rejects with EngineError('device_lost') if another rank has failed. */
   async step(place: StepPlace): Promise<void> {
     const { device, workspace, link, place: own } = this.#parts;
     const input = this.#input;
@@ -127,7 +128,7 @@ export class Rank {
     else await this.#sample(last, input, place);
   }
 
-  /** Room for the pages a step uses; the promise rejects when the device had none. */
+  /** Allocates the KV pages that a step uses, if needed; the promise rejects if the device is out of memory. */
   #growPages(pages: number, windows: number): Promise<void> | undefined {
     const { device, kv } = this.#parts;
     if (hasPages(kv, pages, windows)) return undefined;
@@ -136,10 +137,10 @@ export class Rank {
     return given;
   }
 
-  /** Runs the segments; returns the recorder of the last one if that is not submitted yet, because no sum ends it. */
+  /** Runs the segments with an all-reduce after each; returns the last one's recorder, not yet submitted, if it ends without one. */
   async #forward(shape: StepShape): Promise<Recorder | undefined> {
     const { device, link } = this.#parts;
-    // A shape with prompts in it is seldom the same twice.
+    // Shapes with prompts seldom recur, so they are not captured as plans.
     const segments: readonly PlannedSegment[] = shape.gather ? this.#segments(shape) : this.#planned(shape);
     for (const { record, partial, plan } of segments) {
       const rec = device.record('chat stage');
@@ -161,7 +162,7 @@ export class Rank {
     return undefined;
   }
 
-  /** Gives the hidden state to the next stage: from the device, or the sum that all ranks of this one have. */
+  /** The first rank hands the hidden state to the next stage: read from the device, or the last all-reduced sum, which is on the host already. */
   async #handOver(place: StepPlace, rec: Recorder | undefined, size: number): Promise<void> {
     const { workspace, link, place: own } = this.#parts;
     if (own.rank > 0) return;
@@ -186,7 +187,7 @@ export class Rank {
     link.complete();
   }
 
-  /** Fills the tokens in that earlier steps sampled. */
+  /** Replaces references to tokens of earlier steps by the tokens, which are known by now. */
   #resolve(input: StepInput): void {
     const { tokens } = input;
     const { lastTokens } = this.#parts.link;
@@ -194,7 +195,7 @@ export class Rank {
       if (tokens[row]! >= FROM_DEVICE) tokens[row] = lastTokens[tokens[row]! - FROM_DEVICE]!;
   }
 
-  /** Stages between sums; a rank that is alone in its stage has no sums. */
+  /** The forward pass cut at its all-reduces; a rank that is alone in its stage has none. */
   #segments(shape: StepShape): readonly Segment[] {
     const { workspace, kv, place } = this.#parts;
     const stages = workspace.stages(this.#tensors.forwardInput(shape, this.#tensors.tokens(shape)), kv);
@@ -202,7 +203,7 @@ export class Rank {
     return [{ record: (rec) => stages.forEach((stage) => stage.record(rec)), partial: undefined }];
   }
 
-  /** The segments of a decode batch's shape, each with its plan, captured when first used. */
+  /** The segments of a decode shape with their plans, which are captured on first use. */
   #planned(shape: StepShape): readonly PlannedSegment[] {
     const key = `decode ${shape.rows}, parts ${shape.parts}`;
     let planned = this.#plans.get(key);

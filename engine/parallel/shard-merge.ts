@@ -1,4 +1,4 @@
-/** One token a row from what the ranks' samplers (shard-sampler.ts) found in their slices of the vocabulary. */
+/** Merges what the ranks' samplers (shard-sampler.ts) found in their slices of the vocabulary into one token per row. */
 import { assert } from '../errors.ts';
 import { LOGPROB_WORDS } from '../ops/logits.ts';
 import { readCuts, readInverseTemperature } from '../ops/sampling-row.ts';
@@ -8,35 +8,35 @@ import { nextPowerOfTwo } from '../util/math.ts';
 import { SHARD_CANDIDATE_LIMIT, ShardLayout } from './shard-layout.ts';
 import type { SamplingStep, VocabularySlice } from './shard-layout.ts';
 
-/** The value of masked logits; nothing at or below it is drawn. */
+/** Value of masked logits; tokens with this or less are never drawn. */
 const LOWEST = Math.fround(-3.4e38);
 
 /** Log-probabilities of one sampled token over the whole vocabulary. */
 export interface ShardLogprobs {
   readonly row: number;
   readonly logprob: number;
-  /** Best first, ties to the smaller token. */
+  /** The likeliest tokens, best first; of equal ones the smaller id first. */
   readonly top: readonly { readonly token: number; readonly logprob: number }[];
 }
 
-/** The words of one rank, as they were read back. */
+/** What one rank's sampler read back, as u32 and f32. */
 export interface ShardWords {
   readonly words: Uint32Array;
   readonly floats: Float32Array;
 }
 
-/** Both views of a rank's words. */
+/** Makes both views of a buffer. */
 export function shardWords(buffer: ArrayBufferLike, byteOffset = 0): ShardWords {
   return { words: new Uint32Array(buffer, byteOffset), floats: new Float32Array(buffer, byteOffset) };
 }
 
-/** The tokens that may survive the cuts of one row, of all ranks together; grows to the largest row seen and stays. */
+/** Candidates of one row from all ranks together: tokens that may survive its cuts. Grows to the largest row seen, and is reused. */
 interface Candidates {
   readonly token: Uint32Array;
   readonly logit: Float32Array;
   readonly perturbed: Float32Array;
   readonly unprocessed: Float32Array;
-  /** Order-preserving key of the logit, largest first, and the index in its low bits: sorted without a comparator. */
+  /** Sort keys, in which larger logits come first, with the index in the low bits; sorted without a comparator. */
   readonly keys: Float64Array;
 }
 
@@ -46,17 +46,17 @@ export class ShardMerge {
   readonly #slices: readonly VocabularySlice[];
   readonly #vocabulary: number;
   readonly #layout: ShardLayout;
-  /** Rank that holds a row's token, and the token's logit as the model gave it (filtered rows only). */
+  /** Rank that holds a row's token; `#logit` is the token's unprocessed logit, for filtered rows only. */
   readonly #winner: Uint8Array;
   readonly #logit: Float32Array;
   #candidates = allocateCandidates(0);
-  /** One token a row of the last merge. */
+  /** Tokens of the last merge, by row. */
   readonly tokens: Uint32Array;
-  /** Rows whose lists were too short: the first `unresolvedCount` count; mergeWhole() settles them. */
+  /** Rows whose candidate lists were too short, which mergeWhole() settles; the first `unresolvedCount` entries are valid. */
   readonly unresolved: Uint32Array;
   unresolvedCount = 0;
 
-  /** `slices` by rank, ascending; `maxRows` as the samplers have it. */
+  /** `slices` are by rank, in ascending order; `maxRows` is the same as for the samplers. */
   constructor(slices: readonly VocabularySlice[], maxRows: number) {
     this.#slices = slices;
     this.#vocabulary = Math.max(...slices.map(({ to }) => to));
@@ -68,7 +68,7 @@ export class ShardMerge {
     this.unresolved = new Uint32Array(maxRows);
   }
 
-  /** Fills `tokens` from what each rank read back of its sampler's `out`, in the order of ranks; returns the number of unresolved rows. */
+  /** Fills `tokens` from the words that each rank read back, in rank order; returns the number of unresolved rows. */
   merge(step: SamplingStep, perRank: readonly ShardWords[]): number {
     const layout = this.#layout;
     layout.update(step);
@@ -143,7 +143,7 @@ export class ShardMerge {
     const { keys, logit } = this.#candidates;
     const weight = (value: number): number => Math.exp((value - top) * inverseTemperature);
     const sorted = (index: number): number => logit[keys[index]! % INDEX_RANGE]!;
-    // The lists hold every token at or above `floor`: a cut found there is the cut, and one below it may not be.
+    // The lists hold every token at or above `floor`: a cut found there is exact, one below may not be.
     let least = LOWEST;
     let kept = count;
     const byCount = topK > 0 && topK < this.#vocabulary;
@@ -209,7 +209,7 @@ export class ShardMerge {
   }
 }
 
-/** Integers in the reverse order of the floats that have these bits. */
+/** Maps the bits of a float to an integer such that larger floats give smaller integers. */
 function descendingKey(bits: number): number {
   return (bits & 0x80000000) !== 0 ? bits : 0x7fffffff - bits;
 }

@@ -1,7 +1,7 @@
 /**
- * Sampling where every rank holds the logits of a slice of the vocabulary. The device finds the best token of its slice and, for rows with
- * a cut, the few tokens that may survive the cut; shard-merge.ts makes one token of what the ranks found. Nothing of the
- * vocabulary's size is read back, unless more tokens survive than the lists hold: then that row is listed whole.
+ * Sampling on a rank that has the logits of a slice of the vocabulary. The device finds the best token of the slice and, for rows with a cut such as top-p, the
+ * candidates that may survive it; shard-merge.ts merges what the ranks found. So little is read back, unless more candidates survive than a list holds: then the
+ * whole row is listed.
  */
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -15,7 +15,7 @@ import { NO_CUTS } from '../sampling.ts';
 import { SHARD_CANDIDATE_LIMIT, ShardLayout } from './shard-layout.ts';
 import type { SamplingStep, VocabularySlice } from './shard-layout.ts';
 
-/** Smallest threshold: every token that no mask ruled out is listed. */
+/** Threshold that lists every token that is not masked. */
 const EVERYTHING = -3.4e38;
 
 export class ShardSampler {
@@ -30,10 +30,10 @@ export class ShardSampler {
   readonly #filtered: Tensor;
   readonly #reported: Tensor;
   #whole: { readonly out: Tensor; readonly index: Tensor; readonly thresholds: Tensor } | undefined;
-  /** Words that record() leaves for the merge. */
+  /** The words that record() writes, for the merge. */
   readonly out: Tensor;
 
-  /** `slice.from` is a multiple of 32; `maxRows` = most rows that yield tokens in one step. */
+  /** `slice.from` is a multiple of 32; `maxRows` is the largest number of rows with logits in one step. */
   constructor(device: Device, slice: VocabularySlice, maxRows: number) {
     this.#device = device;
     this.#slice = slice;
@@ -54,7 +54,7 @@ export class ShardSampler {
     const { filtered, filteredCount, words } = this.#layout;
     const count = step.rows * SAMPLING_ROW_WORDS;
     this.#words.set(step.settings.subarray(0, count));
-    // What the cuts keep depends on the whole vocabulary. A slice lists its largest logits, and the merge cuts.
+    // What a cut keeps depends on the whole vocabulary, so a slice only lists its largest logits, and the merge applies the cuts.
     for (let i = 0; i < filteredCount; i++) writeCuts(this.#words, filtered[i]!, { ...NO_CUTS, topK: SHARD_CANDIDATE_LIMIT });
     if (step.rows > 0) this.#device.write(this.#settings, this.#words.subarray(0, count));
     if (filteredCount > 0) this.#device.write(this.#filtered, filtered.subarray(0, filteredCount));
@@ -62,7 +62,7 @@ export class ShardSampler {
     return words * 4;
   }
 
-  /** Appends the prepared step. `logits` [B, slice] are processed, `unprocessed` as the model gave them (the same tensor if nothing changed them). */
+  /** Appends the sampling of the prepared step. `logits` [B, slice] are processed; `unprocessed` are the model's own, the same tensor if no processor changed them. */
   record(rec: Recorder, { rows, reported, top }: SamplingStep, logits: Tensor, unprocessed: Tensor): void {
     const { from, to } = this.#slice;
     const vocabulary = to - from;
@@ -81,7 +81,7 @@ export class ShardSampler {
     logprobs(rec, { logits: unprocessed, indices, sampled: local, out, at: logprobsAt, count: reported.length, vocabulary, top });
   }
 
-  /** Appends the list of all tokens of one row of the last recorded step, for a row that the merge could not decide; returns the tensor it fills. */
+  /** Lists all tokens of one row of the last recorded step, for a row that the merge could not settle; returns the tensor that it fills. */
   recordWhole(rec: Recorder, row: number, logits: Tensor, unprocessed: Tensor): Tensor {
     const { from, to } = this.#slice;
     const vocabulary = to - from;

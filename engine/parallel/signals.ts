@@ -1,12 +1,13 @@
-/** Counters that ranks wait on: of one thread (promises) or of several (Atomics). Counts wrap at 32 bits. */
+/** Counters that ranks wait on, for ranks in one thread (promises) or in several (Atomics). Counts wrap at 32 bits. */
 import { EngineError } from '../errors.ts';
 
+/** The counters of a group of ranks. */
 export interface Signals {
-  /** Adds 1 to a counter and wakes those who wait for it. */
+  /** Adds 1 to a counter and wakes the ranks that wait for it. */
   raise(counter: number): void;
-  /** Waits until a counter has been raised `count` times; undefined when it has been. Throws EngineError('device_lost') once the group has failed. */
+  /** Waits until a counter has been raised `count` times; returns undefined if it has. Throws, or rejects with, EngineError('device_lost') once the group has failed. */
   reached(counter: number, count: number): Promise<void> | undefined;
-  /** Ends all waits, now and later. */
+  /** Marks the group as failed, which ends all current and later waits. */
   fail(): void;
 }
 
@@ -19,7 +20,7 @@ interface Waiting {
   readonly reject: (error: EngineError) => void;
 }
 
-/** For ranks that share a thread. */
+/** Signals of ranks that share a thread. */
 export class LocalSignals implements Signals {
   readonly #counts: Int32Array;
   #waiting: Waiting[] = [];
@@ -53,20 +54,21 @@ export class LocalSignals implements Signals {
   }
 }
 
-/** How long a thread looks again and again before it sleeps: about what falling asleep and waking costs. */
+/** Time that a thread spins before it sleeps: about the cost of falling asleep and waking. */
 const SPIN_MS = 0.02;
-/** Sleep at most this long at a time, so that a failure without a wake-up is noticed. */
+/** Longest sleep at a time, so that a failure is noticed even if its wake-up was missed. */
 const SLEEP_MS = 100;
 
-/** For ranks that are threads: waiting blocks the thread, which has nothing else to do. Word 0 is the group's `failed`. */
+/** Signals of ranks in threads of their own. Waiting blocks the thread, which has nothing else to do. Word 0 tells whether the group has failed. */
 export class SharedSignals implements Signals {
   readonly #words: Int32Array;
 
-  /** `words` = SharedSignals.words(counters) words of shared memory, all 0 at first. */
+  /** `words`: SharedSignals.words(counters) words of shared memory, initially 0. */
   constructor(words: Int32Array) {
     this.#words = words;
   }
 
+  /** Words of shared memory that this many counters take. */
   static words(counters: number): number {
     return counters + 1;
   }

@@ -1,4 +1,4 @@
-/** Naming one of several adapters: Dawn has no list of them, but a name that matches none is answered with one. */
+/** Choosing an adapter by name. Dawn has no function that lists adapters, but the error for an unknown name contains the list. */
 import { EngineError } from '../errors.ts';
 
 /** An adapter as Dawn lists it. */
@@ -6,28 +6,28 @@ export interface ListedAdapter {
   readonly name: string;
   /** `vulkan`, `metal`, `d3d12`, ... */
   readonly backend: string;
-  /** Environment in which the driver offers it first; empty where its name is enough. */
+  /** Environment variables that make the driver offer this adapter first; empty if its name is enough. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** The adapters in Dawn's answer to an impossible name. */
+/** Parses the list of adapters in Dawn's error message. */
 export function parseAdapterList(message: string): ListedAdapter[] {
   const lines = message.matchAll(/^ *\* backend: '([^']*)', name: '(.*)'$/gm);
   return [...lines].map(([, backend = '', name = '']) => ({ backend, name, environment: {} }));
 }
 
-/** `part` of a name, or `part#index` among the adapters whose name has that part, counted from 0. */
+/** Parses an adapter setting: a part of a name, or `part#index`, where the index counts the adapters with that part from 0. */
 export function parseAdapterChoice(wanted: string): { readonly part: string; readonly index: number | undefined } {
   const [, part = wanted, index] = /^(.*)#(\d+)$/s.exec(wanted) ?? [];
   return { part, index: index === undefined ? undefined : Number(index) };
 }
 
-/** The adapters a wanted name may mean, whatever the case of its letters. */
+/** The adapters whose name contains `part`, ignoring case. */
 export function matchingAdapters<T extends { readonly name: string }>(listed: readonly T[], part: string): T[] {
   return listed.filter(({ name }) => name.toLowerCase().includes(part.toLowerCase()));
 }
 
-/** Says what is there instead. */
+/** The error for a setting that matches no adapter; it lists the available ones. */
 export function noSuchAdapter(wanted: string, listed: readonly { readonly name: string }[]): EngineError {
   const names = listed.map(({ name }) => `'${name}'`).join(', ');
   return new EngineError(
@@ -37,8 +37,8 @@ export function noSuchAdapter(wanted: string, listed: readonly { readonly name: 
 }
 
 /**
- * The adapters of every driver file, each with the environment that makes its driver offer it first: the file itself, and for the second
- * and later devices of one name the number that Mesa's device-select layer (which sorts the devices of every driver) takes in DRI_PRIME.
+ * Lists the adapters of every Vulkan driver file, each with the environment that makes it the first: VK_DRIVER_FILES for the driver and, for the second and later
+ * devices of the same name, DRI_PRIME with the index that Mesa's device-select layer expects.
  */
 export async function listByDriver(
   files: readonly string[],

@@ -1,25 +1,25 @@
-/** Browser (page or worker): `navigator.gpu`, and checkpoint files as Blobs, which browsers read by slices without loading them. */
+/** The platform of browsers (page or worker): `navigator.gpu`, and checkpoint files as Blobs, of which slices are read without loading the whole. */
 import { EngineError } from '../errors.ts';
 import { tabMemory } from './memory.ts';
 import { requestNavigatorAdapter } from './navigator-gpu.ts';
 import type { ByteSource, KeptTexts, Platform, PlatformWorker } from './platform.ts';
 
-/** What can be read by slices: a Blob, or what stands for a file elsewhere. */
+/** A file of which slices can be read: a Blob, or something like it. */
 export interface SlicedFile {
   readonly size: number;
-  /** The bytes [start, end), or as many of them as there are. */
+  /** The bytes [start, end), as far as the file has them. */
   slice(start: number, end: number): { arrayBuffer(): Promise<ArrayBuffer> };
 }
 
 export interface BrowserPlatformOptions {
-  /** All .wgsl files by their path below shaders/; the bundler inlines them. */
+  /** All .wgsl files by path below shaders/; the bundler inlines them. */
   readonly shaders: ReadonlyMap<string, string>;
-  /** A checkpoint's file, or undefined when there is none; default: fetched from `path` as a URL. */
+  /** Finds a checkpoint's file; undefined if there is none. Default: fetches `path` as a URL. */
   readonly file?: (path: string) => Promise<SlicedFile | undefined>;
-  /** The names in a folder, or undefined where there is none. Absent: folders cannot be listed, so formats that are known by their files are not. */
+  /** Names in a folder; undefined if there is no such folder. Absent: folders cannot be listed, so formats that are recognised by their files' names are not. */
   readonly list?: (path: string) => readonly string[] | undefined;
   readonly log?: (line: string) => void;
-  /** Starts a worker that runs `serveGrammars` (index.ts), 1 MB that only pages with constrained chat want; default: such requests are refused. */
+  /** Starts a worker that runs `serveGrammars` (index.ts), which adds 1 MB to a page. Absent: constrained requests are refused. */
   readonly grammarWorker?: () => Worker;
 }
 
@@ -53,14 +53,14 @@ export function createBrowserPlatform(options: BrowserPlatformOptions): Platform
   };
 }
 
-/** In the origin's own file system, which only this origin reads. */
+/** Texts in the origin private file system. */
 const ORIGIN_TEXTS: KeptTexts = {
   async read(name) {
     try {
       const folder = await navigator.storage.getDirectory();
       return await (await (await folder.getFileHandle(name)).getFile()).text();
     } catch {
-      // Not there, or the browser keeps nothing for this page: both are read as nothing.
+      // There is no such text, or the browser gives this page no storage.
       return undefined;
     }
   },
@@ -72,7 +72,7 @@ const ORIGIN_TEXTS: KeptTexts = {
   },
 };
 
-/** Browsers do not say when a worker ends; they say when its script cannot be loaded or fails. */
+/** Wraps a Web Worker. Browsers do not report that a worker has ended, only that its script failed or could not be loaded. */
 function platformWorker(worker: Worker): PlatformWorker {
   return {
     post: (message) => worker.postMessage(message),
@@ -82,7 +82,7 @@ function platformWorker(worker: Worker): PlatformWorker {
   };
 }
 
-/** The file at a URL. Missing files are undefined; so is the HTML page that some static servers answer instead of 404. */
+/** Fetches a file; undefined if it is missing, also when a static server answers with an HTML page instead of 404. Throws EngineError('invalid_model') for other failures. */
 export async function fetchFile(path: string): Promise<Blob | undefined> {
   let response: Response;
   try {

@@ -2,7 +2,7 @@
 
 export interface DenoFile {
   read(into: Uint8Array): Promise<number | null>;
-  /** `whence` 0: from the beginning. */
+  /** Sets the read position; `whence` 0 = from the beginning. */
   seek(offset: number, whence: 0): Promise<number>;
   stat(): Promise<{ readonly size: number }>;
   close(): void;
@@ -24,7 +24,7 @@ export interface DenoApi {
   readTextFileSync(path: string): string;
   readDir(path: string | URL): AsyncIterable<DenoEntry>;
   readDirSync(path: string): Iterable<DenoEntry>;
-  /** Bytes. */
+  /** System memory in bytes. */
   systemMemoryInfo(): { readonly total: number; readonly available: number };
   Command: new (
     program: string,
@@ -32,18 +32,18 @@ export interface DenoApi {
   ) => { output(): Promise<{ readonly success: boolean; readonly stdout: Uint8Array }> };
 }
 
-/** What a thread (deno-worker.ts) is for. */
+/** The first message to a thread (deno-worker.ts): what to run. */
 export interface DenoTask {
   /** URL of a module that exports `main`. */
   readonly module: string;
-  /** URL of the module that makes its platform. */
+  /** URL of the module that makes the thread's platform. */
   readonly platform: string;
-  /** URL of the grammar library, which `main` gets in place of a platform where it is given. */
+  /** URL of the grammar library; if it is given, `main` gets the library in place of a platform. */
   readonly library?: string;
 }
 
-/** What a thread says to whoever started it. */
+/** A message from a thread to whoever started it. */
 export type DenoNews = { readonly message: unknown } | { readonly closed: true };
 
-/** Deno's API; what imports this runs under Deno only. */
+/** Deno's API; undefined in other runtimes. */
 export const deno = (globalThis as unknown as { readonly Deno: DenoApi }).Deno;

@@ -1,4 +1,4 @@
-/** Entry of a thread under Deno: its first message names what to run there, all others are for that. */
+/** Entry of a thread under Deno. The first message says what to run; all others are for the module that runs. */
 import type { DenoNews, DenoTask } from './deno-api.ts';
 import type { WorkerPort } from './platform.ts';
 
@@ -9,7 +9,7 @@ const scope = globalThis as unknown as {
 };
 
 let started = false;
-/** Messages that came before there was somebody to take them. */
+/** Messages that arrived before the module listened. */
 const waiting: unknown[] = [];
 let receive = (message: unknown): void => void waiting.push(message);
 
@@ -20,7 +20,7 @@ const port: WorkerPort = {
     for (const message of waiting.splice(0)) callback(message);
   },
   close: () => {
-    // Deno tells nobody that a thread has closed itself.
+    // Deno does not report that a thread has closed itself.
     scope.postMessage({ closed: true });
     scope.close();
   },
@@ -29,7 +29,7 @@ const port: WorkerPort = {
 scope.addEventListener('message', ({ data }) => {
   if (started) return receive(data);
   started = true;
-  // A rejection ends the thread with an error, which is heard where it was started.
+  // A rejection ends the thread with an error event at its parent.
   void run(data as DenoTask);
 });
 
@@ -40,7 +40,7 @@ async function run({ module, platform, library }: DenoTask): Promise<void> {
   main(createDenoPlatform(), port);
 }
 
-/** The library is a UMD file in a package that says it is ESM: imported, it finds no `exports` and puts itself on the global object. */
+/** Loads the grammar library. It is a UMD file in a package that declares itself ESM, so when imported it assigns itself to the global object. */
 async function grammarLibrary(url: string): Promise<unknown> {
   await import(url);
   return (globalThis as { xgrammar?: unknown }).xgrammar;

@@ -1,4 +1,4 @@
-/** Deno: its own WebGPU (wgpu, which is Firefox's), files through its own API, nothing beyond the permissions that it was started with. */
+/** The platform of Deno: its own WebGPU (wgpu, as in Firefox) and files, within the permissions that it was started with. */
 import { EngineError } from '../errors.ts';
 import { deno } from './deno-api.ts';
 import type { DenoFile, DenoNews, DenoTask } from './deno-api.ts';
@@ -13,10 +13,10 @@ export interface DenoPlatformOptions {
 
 const SHADERS = new URL(import.meta.resolve('../../shaders/'));
 const WORKER = new URL('./deno-worker.ts', import.meta.url);
-/** A hung driver tool must not hang the start. */
+/** Time limit of a driver's tool such as nvidia-smi, so that a hung one does not hang the start. */
 const TOOL_TIMEOUT_MS = 5_000;
 
-/** The platform of a Deno process, or of a thread of one. */
+/** Makes the platform of a Deno process or of one of its threads. */
 export function createDenoPlatform(options: DenoPlatformOptions = {}): Platform {
   return {
     name: 'deno',
@@ -35,7 +35,7 @@ export function createDenoPlatform(options: DenoPlatformOptions = {}): Platform 
   };
 }
 
-/** What may not be asked is not known, but for the memory: without it, nothing can be planned on adapters that share it. */
+/** Without a permission, the answer is simply unknown; only the system's memory must be readable, since memory on shared adapters cannot be planned without it. */
 const SYSTEM: SystemProbe = {
   freeBytes: () => systemMemory().available,
   totalBytes: () => systemMemory().total,
@@ -64,7 +64,7 @@ const SYSTEM: SystemProbe = {
   },
 };
 
-/** What is missing, or may not be looked at, is undefined. */
+/** Returns undefined for errors of missing files and missing permissions; throws others again. */
 function absent(error: unknown): undefined {
   const { NotFound, NotADirectory, NotCapable } = deno.errors;
   if ([NotFound, NotADirectory, NotCapable].some((kind) => error instanceof kind)) return undefined;
@@ -92,7 +92,7 @@ async function readShaders(folder = SHADERS, prefix = ''): Promise<ReadonlyMap<s
   return files;
 }
 
-/** What stands at a path, or undefined. Throws EngineError('invalid_model') where that may not be asked. */
+/** The kind of what is at a path; undefined if there is nothing. Throws EngineError('invalid_model') without the permission to look. */
 async function kindOf(path: string): Promise<'file' | 'folder' | 'other' | undefined> {
   try {
     const { isFile, isDirectory } = await deno.stat(path);
@@ -120,7 +120,7 @@ async function openByteSource(path: string): Promise<ByteSource> {
   }
   const file = await deno.open(path, { read: true });
   const { size } = await file.stat();
-  // A file has one place at which it is read, so reads go one after the other.
+  // A file has one read position, so reads are done one after the other.
   let last: Promise<unknown> = Promise.resolve();
   return {
     size,
@@ -150,13 +150,13 @@ async function readFully(file: DenoFile, path: string, offset: number, bytes: Ui
   return bytes;
 }
 
-/** The URL of a path of this system, which may be relative to where the process was started. */
+/** Converts a path, absolute or relative to the working directory, to a file URL. */
 function fileUrl(path: string): URL {
   const absolute = /^([a-zA-Z]:)?[\\/]/.test(path) ? path : `${deno.cwd()}/${path}`;
   return new URL(encodeURI(absolute.replaceAll('\\', '/')).replace(/[?#]/g, encodeURIComponent), 'file:///');
 }
 
-/** A thread with the permissions of the process. */
+/** Starts a thread with the permissions of the process. */
 function startWorker(task: Omit<DenoTask, 'platform'>): PlatformWorker {
   const worker = new Worker(WORKER, { type: 'module' });
   let ended = false;
@@ -167,7 +167,7 @@ function startWorker(task: Omit<DenoTask, 'platform'>): PlatformWorker {
     for (const listener of listeners) listener(why);
   };
   worker.addEventListener('error', (event) => {
-    // Else the whole process ends with it.
+    // Otherwise the whole process would end.
     event.preventDefault();
     end(event.message || 'its script could not be loaded');
   });

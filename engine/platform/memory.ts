@@ -1,41 +1,41 @@
-/** Memory of an adapter as its system tells it: WebGPU does not. Pure apart from the probe it is given. */
+/** Determines the memory of an adapter from the operating system, since WebGPU does not tell it. */
 import type { AdapterInfo } from '../api.ts';
 
 export interface AdapterMemory {
-  /** Free bytes, or with `sure: false` what a trial allocation may go up to. */
+  /** Free bytes; if `sure` is false, an upper bound for a trial allocation. */
   readonly bytes: number;
-  /** How it is known, for the operator. */
+  /** Where the number comes from, for the operator. */
   readonly from: string;
   readonly sure: boolean;
 }
 
-/** What a system lets a program ask. */
+/** Access to the operating system, as far as it is needed here. */
 export interface SystemProbe {
-  /** Bytes a process may still take, and all there are. */
+  /** Bytes of system memory that the process may still allocate; `totalBytes` are all that the machine has. */
   freeBytes(): number;
   totalBytes(): number;
   /** Standard output of a program, or undefined when it is missing or fails. */
   run(program: string, args: readonly string[]): Promise<string | undefined>;
   /** Contents of a file, or undefined. */
   read(path: string): string | undefined;
-  /** Names in a folder; none where it is missing. */
+  /** Names in a folder; none if it is missing. */
   list(path: string): readonly string[];
 }
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
-/** A software adapter computes out of the memory that everything else lives in. Pages of keys and values are taken from it when they are used. */
+/** Share for a software adapter, which uses system memory like everything else. */
 const SOFTWARE_SHARE = 1 / 2;
-/** A tab is one of many. */
+/** Share of the machine's memory for a browser tab, which is one of many. */
 const TAB_SHARE = 1 / 16;
-/** So do integrated GPUs, which the machine was bought with memory for. */
+/** Share for an integrated GPU, which uses system memory. */
 const INTEGRATED_SHARE = 1 / 2;
-/** An amdgpu with less of its own is an integrated one with a carve-out. */
+/** An AMD GPU with less memory of its own is an integrated one with a carve-out. */
 const CARVE_OUT = 2 * GIB;
-/** A driver may promise more than it has (WDDM, Metal), so trying proves little beyond a modest size. */
+/** Most bytes of a trial allocation: a driver may promise more than it has (WDDM, Metal), so a larger one proves little. */
 const MOST_TRIED = 8 * GIB;
 
-/** NVIDIA: nvidia-smi; AMD: amdgpu in sysfs; what shares the system's memory: a share of it; otherwise unknown. */
+/** Memory of an adapter: from nvidia-smi for NVIDIA, from sysfs for AMD, a share of the system's for software adapters and integrated GPUs; otherwise unknown. */
 export async function adapterMemory({ software, vendor, name }: AdapterInfo, system: SystemProbe): Promise<AdapterMemory> {
   const sure = (bytes: number, from: string): AdapterMemory => ({ bytes: Math.floor(bytes), from, sure: true });
   if (software) return sure(system.freeBytes() * SOFTWARE_SHARE, 'half of the free system memory');
@@ -49,7 +49,7 @@ export async function adapterMemory({ software, vendor, name }: AdapterInfo, sys
     if (bytes !== undefined && bytes >= CARVE_OUT) return sure(bytes, 'amdgpu');
     if (bytes !== undefined) return sure(system.freeBytes() * INTEGRATED_SHARE, 'half of the free system memory');
   }
-  // macOS counts its file cache as used: what is free says little.
+  // macOS counts its file cache as used, so its free memory says little.
   if (maker.includes('apple')) return sure(system.totalBytes() * INTEGRATED_SHARE, 'half of the system memory');
   if (maker.includes('intel') && !maker.includes('arc')) {
     return sure(system.freeBytes() * INTEGRATED_SHARE, 'half of the free system memory');
@@ -57,7 +57,7 @@ export async function adapterMemory({ software, vendor, name }: AdapterInfo, sys
   return { bytes: MOST_TRIED, from: 'trial allocation', sure: false };
 }
 
-/** Free bytes of the least free card of that name; of any card where none has it. */
+/** Free bytes by nvidia-smi: the least among the cards of that name, or among all cards if none has it. */
 async function nvidiaFree(name: string, system: SystemProbe): Promise<number | undefined> {
   const text = await system.run('nvidia-smi', ['--query-gpu=name,memory.free', '--format=csv,noheader,nounits']);
   const cards = (text ?? '').split('\n').flatMap((line) => {
@@ -69,7 +69,7 @@ async function nvidiaFree(name: string, system: SystemProbe): Promise<number | u
   return chosen.length === 0 ? undefined : Math.min(...chosen.map(({ bytes }) => bytes));
 }
 
-/** Free bytes of the largest amdgpu card. */
+/** Most free bytes of any amdgpu card. */
 function amdFree(system: SystemProbe): number | undefined {
   const cards = system.list('/sys/class/drm').flatMap((card) => {
     const [total, used] = ['total', 'used'].map((what) => Number(system.read(`/sys/class/drm/${card}/device/mem_info_vram_${what}`)));

@@ -1,4 +1,4 @@
-/** Processes that compile for Mesa's software driver (engine/gpu/parallel-compiler.ts says why), and what it keeps. */
+/** Processes that compile shaders for Mesa's software driver (engine/gpu/parallel-compiler.ts says why), and access to its disk cache. */
 import { spawn } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,17 +9,17 @@ import { keptIn } from './node-files.ts';
 import type { DiskCompiler, KeptTexts, PlatformWorker } from './platform.ts';
 
 const MOST_PROCESSES = 8;
-/** Bytes that one takes at most: some 250 MB for the kernels of the bundled models, most of it the compiler's. */
+/** Memory reserved per process, in bytes; the kernels of the bundled models take some 250 MB, most of it the compiler's. */
 const PROCESS_BYTES = 400 * 2 ** 20;
-/** How long a process that was asked to end may take. */
+/** Time that a process has to end before it is killed. */
 const END_MS = 2_000;
 
-/** Registers what runs TypeScript in a thread or a process, where these modules are the sources; in a package they are compiled. */
+/** URL of the TypeScript loader that threads and processes register first; undefined in a package, whose modules are compiled. */
 export const LOADER = import.meta.url.endsWith('.ts')
   ? new URL('./esm/api/index.mjs', pathToFileURL(createRequire(import.meta.url).resolve('tsx'))).href
   : undefined;
 
-/** What a process needs for a platform of its own. */
+/** What a process needs to make a platform of its own. */
 export interface ForProcesses {
   readonly platform: string;
   readonly toggles: string;
@@ -32,7 +32,7 @@ export function diskCompiler({ info }: GPUAdapter, forProcesses: ForProcesses): 
   return { processes, start: (url) => startProcess({ ...forProcesses, module: url.href }), kept: besideMesa(cache) };
 }
 
-/** Where Mesa keeps what it compiled, as it finds it (`disk_cache_generate_cache_dir`); undefined where it keeps nothing, or in another way than by default. */
+/** Folder of Mesa's disk cache, found as Mesa does (`disk_cache_generate_cache_dir`); undefined if the cache is off or of a kind other than the default. */
 function mesaCache(): string | undefined {
   const { env } = process;
   const otherwise = ['MESA_SHADER_CACHE_DISABLE', 'MESA_GLSL_CACHE_DISABLE', 'MESA_DISK_CACHE_SINGLE_FILE', 'MESA_DISK_CACHE_MULTI_FILE'];
@@ -44,12 +44,12 @@ function mesaCache(): string | undefined {
     accessSync(there, constants.W_OK);
     return cache;
   } catch {
-    // The user has no home, or may not write there.
+    // The user has no home folder, or may not write there.
     return undefined;
   }
 }
 
-/** Texts in the folder that Mesa makes there: a database in newer versions, files in older ones. */
+/** Texts in Mesa's cache folder, whose name depends on Mesa's version. */
 function besideMesa(cache: string): KeptTexts {
   const folder = (): string | undefined => ['mesa_shader_cache_db', 'mesa_shader_cache'].map((name) => join(cache, name)).find((path) => existsSync(path)); // prettier-ignore
   return {
@@ -64,7 +64,7 @@ function besideMesa(cache: string): KeptTexts {
   };
 }
 
-/** As node.ts starts a thread. What it says is nothing that the engine's own device does not say. */
+/** Boot script of a process, like that of a thread in node.ts. Its log is dropped, since the engine's own device logs the same. */
 const BOOT = `
 const { loader, platform, module, toggles } = JSON.parse(process.env.PARLEY_PROCESS);
 (async () => {
@@ -83,10 +83,10 @@ function startProcess(data: ForProcesses & { readonly module: string }): Platfor
   const child = spawn(process.execPath, ['-e', BOOT], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     serialization: 'advanced',
-    // It dispatches nothing, so the driver needs no threads for that. Electron's program is Node when told so.
+    // The process never dispatches, so the driver needs one thread only. ELECTRON_RUN_AS_NODE makes Electron's executable behave as Node.
     env: { ...process.env, PARLEY_PROCESS: JSON.stringify({ loader: LOADER, ...data }), LP_NUM_THREADS: '1', ELECTRON_RUN_AS_NODE: '1' },
   });
-  // One that did not start has an error and perhaps no end.
+  // A process that could not be started emits 'error' and perhaps no 'exit'.
   const onEnd = (callback: (why: string) => void): void => {
     let told = false;
     const tell = (why: string): void => {

@@ -1,11 +1,11 @@
-/** Files, of the platform of a Node process. */
+/** File access of Node's platform. */
 import { mkdir, open as openFile, readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EngineError } from '../errors.ts';
 import type { ByteSource, KeptTexts } from './platform.ts';
 
-/** A file is written whole beside the one it replaces, so that another process reads either. */
+/** Texts as files of a folder. A text is written to a temporary file and renamed, so that other processes never read half of it. */
 export function keptIn(folder: string): KeptTexts {
   return {
     read: (name) => readFile(join(folder, name), 'utf8').catch(() => undefined),
@@ -22,7 +22,7 @@ export async function listFolder(path: string): Promise<readonly string[] | unde
   return await readdir(path).catch(() => undefined);
 }
 
-/** What `open` could wait on for ever (a pipe) or cannot read (a folder) is told apart before it is opened. */
+/** Opens a regular file; throws EngineError('invalid_model') for anything else. It is checked first, since opening a pipe could block forever. */
 async function openRegularFile(path: string): Promise<FileHandle> {
   const refuse = (why: string, cause?: unknown): EngineError => new EngineError('invalid_model', `${why}: ${path}`, { cause });
   try {

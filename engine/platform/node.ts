@@ -1,4 +1,4 @@
-/** Node: Dawn through npm `webgpu`, files through `node:fs`. With the files beside it that are called node-*, the only one of engine/ that may import `node:`. */
+/** The platform of Node: Dawn through npm `webgpu`, files through `node:fs`. Only this file and its neighbours node-* may import `node:` in engine/. */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -19,14 +19,14 @@ import type { AdapterRequest, Platform, PlatformWorker } from './platform.ts';
 
 export interface NodePlatformOptions {
   /**
-   * `fast` drops checks that only guard against untrusted shaders (robustness, zero-filled workgroup memory); ours are
-   * our own. `default` is what browsers run; correctness tests use it.
+   * Dawn's toggles. `fast` switches off checks that guard against untrusted shaders (robustness, zero-filled workgroup memory), which the engine's own do not need.
+   * `default` is what browsers run, and what correctness tests use.
    */
   readonly toggles?: 'default' | 'fast';
   readonly log?: (line: string) => void;
-  /** How to wait for a software adapter: a timer lets the rest of the process run, sleeping blocks the thread but is some 10 times finer. */
+  /** How to wait for a software adapter: `timer` lets the rest of the process run, `sleep` blocks the thread but is some 10 times finer. Default: timer. */
   readonly wait?: 'timer' | 'sleep';
-  /** Folder for what is measured once and used again (Platform.kept); absent = nothing is kept. */
+  /** Folder of Platform.kept, in which measurements are kept; absent = nothing is kept. */
   readonly cache?: string | undefined;
 }
 
@@ -36,18 +36,17 @@ const FAST_TOGGLES = ['disable_robustness', 'disable_workgroup_init', 'disable_p
 const SHADERS = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'shaders');
 
 /**
- * Objects from create() must stay referenced as long as any device lives: collected earlier, the process dies with heap
- * corruption. Released only with the process.
+ * Objects from create() that must stay referenced as long as any device lives, because collecting one earlier corrupts the heap. They are never released.
  */
 const held: unknown[] = [];
 
 /**
- * Threads of Mesa's software driver, twice the cores: a dispatch is cut into as many pieces as there are threads, so a core that wakes late holds it up less
- * (docs/decisions/chat-under-load.md). Its own default is one a core, and its limit 32.
+ * Threads of Mesa's software driver: twice the cores. A dispatch is split into as many pieces as there are threads, so a core that wakes late delays it less
+ * (docs/decisions/chat-under-load.md). Mesa's default is one thread per core, and its limit is 32.
  */
 const MESA_THREADS = String(Math.min(2 * availableParallelism(), 32));
 
-/** A hung driver tool must not hang the start. */
+/** Time limit of a driver's tool such as nvidia-smi, so that a hung one does not hang the start. */
 const TOOL_TIMEOUT_MS = 5_000;
 
 const SYSTEM: SystemProbe = {
@@ -64,18 +63,17 @@ const SYSTEM: SystemProbe = {
 let throttled = false;
 let patched = false;
 
-/** Milliseconds between two looks at a GPU promise. The timer has no finer step. */
+/** Milliseconds between two polls of pending GPU work; timers have no finer resolution. */
 const TIMER_MS = 1;
 /**
- * Naps grow with the wait, so that an answer comes late by a fraction of what it took, and long work keeps its cores: naps of 50 us throughout made a product of
- * 10 ms 12 % slower, attention of 60 ms 30 %.
+ * Lengths of a sleeping thread's naps. They grow with the wait, so that a result is late by a fraction of its time only, and long work keeps its cores: with naps of
+ * 50 us throughout, a product of 10 ms was 12 % slower, attention of 60 ms 30 %.
  */
 const NAP_MS = { first: 0.05, growth: 1.2, longest: 0.5 } as const;
 
 /**
- * While any GPU promise is pending Dawn's binding spins `setImmediate -> ProcessEvents -> setImmediate`. On a software
- * adapter that takes one of the cores that compute (measured 1.8x slower). Dawn looks the function up on the global at
- * call time and passes a native function; only those are slowed.
+ * Slows down Dawn's wait loop on software adapters. While GPU work is pending, Dawn's binding spins `setImmediate -> ProcessEvents -> setImmediate`, which takes one
+ * of the cores that compute (measured 1.8x slower). Dawn looks setImmediate up on the global object and passes a native function; only such calls are delayed.
  */
 function patchSetImmediate(wait: 'timer' | 'sleep'): void {
   if (patched) return;
@@ -88,7 +86,7 @@ function patchSetImmediate(wait: 'timer' | 'sleep'): void {
   const slowed = (callback: (...args: unknown[]) => void, ...args: unknown[]): unknown => {
     if (throttled && isNative(callback)) {
       if (wait === 'timer') return setTimeout(callback, TIMER_MS, ...args);
-      // Who comes later than a look takes waits for something else.
+      // A call that comes later than the nap lasted begins another wait.
       nap = performance.now() - woke < nap ? Math.min(nap * NAP_MS.growth, NAP_MS.longest) : NAP_MS.first;
       Atomics.wait(sleeper, 0, 0, nap);
       woke = performance.now();
@@ -121,19 +119,19 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
     ...(options.cache !== undefined && { kept: keptIn(options.cache) }),
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
-    // The environment chooses drivers while an adapter is opened: askDawn.
+    // The environment is shared, since it chooses drivers while an adapter is opened (askDawn).
     startWorker: (url) => startWorker(BOOT, { ...forThreads, module: url.href }, { env: SHARE_ENV }),
     startGrammarWorker: (url) =>
       startWorker(GRAMMAR_BOOT, { library: resolveModule('@mlc-ai/web-xgrammar'), module: url.href }, GRAMMAR_OPTIONS),
   };
 }
 
-/** No adapter has this name, so Dawn answers with the names there are. */
+/** A name that no adapter has, so that Dawn's error lists the names of all. */
 const IMPOSSIBLE_NAME = '\u0001';
 
 async function requestAdapter({ name }: AdapterRequest, { toggles }: NodePlatformOptions): Promise<GPUAdapter> {
   const features = toggles === 'fast' ? [...COMMON_TOGGLES, ...FAST_TOGGLES] : COMMON_TOGGLES;
-  // Rounding stamps to 65 us hides from a page what others do on a GPU; here it hides how long a kernel takes.
+  // Timestamps are not quantised to 65 us: that protects users of browsers, but would hide how long a kernel takes.
   const flags = [`enable-dawn-features=${features.join(',')}`, 'disable-dawn-features=timestamp_quantization'];
   const chosen = name === undefined ? undefined : await findAdapter(name);
   const adapter = await askDawn(chosen ? [...flags, `adapter=${chosen.name}`] : flags, chosen?.environment ?? {});
@@ -145,8 +143,8 @@ async function requestAdapter({ name }: AdapterRequest, { toggles }: NodePlatfor
 }
 
 /**
- * Asks a new Dawn instance for its adapter. Drivers read the environment while the request is made, before it returns its promise, so it is
- * changed for that long only; in a worker thread that takes one started with SHARE_ENV, others have a copy of their own.
+ * Asks a new Dawn instance for its adapter. Drivers read the environment while the request is made, before its promise is returned, so `chosen` is set for that long
+ * only. A worker thread must be started with SHARE_ENV for this, since others have a copy of the environment.
  */
 function askDawn(flags: string[], chosen: Readonly<Record<string, string>>): Promise<GPUAdapter | null> {
   const environment = { LP_NUM_THREADS: process.env['LP_NUM_THREADS'] ?? MESA_THREADS, ...chosen };
@@ -177,13 +175,13 @@ async function listAdapters(environment: Readonly<Record<string, string>>): Prom
   }
 }
 
-/** Without an index, the first that Dawn lists and finds by name; with one, counted over the driver files in their order. */
+/** Finds an adapter by a setting. Without an index it is the first that matches; an index counts over the driver files in order. Throws EngineError('no_adapter'). */
 async function findAdapter(wanted: string): Promise<ListedAdapter> {
   const { part, index } = parseAdapterChoice(wanted);
   const listed = await listAdapters({});
   const first = matchingAdapters(listed, part)[0];
   if (!first) throw noSuchAdapter(wanted, listed);
-  // Dawn takes the first name that has the given one in it: the name may also be a part of an earlier one.
+  // Dawn takes the first adapter whose name contains the given one, which may be an earlier adapter than the one meant.
   if (index === undefined && listed.find(({ name }) => name.includes(first.name)) === first) return first;
   const files = driverFiles();
   const all = files.length === 0 ? listed : await listByDriver(files, listAdapters);
@@ -195,7 +193,7 @@ async function findAdapter(wanted: string): Promise<ListedAdapter> {
   return chosen;
 }
 
-/** The Vulkan driver files that the loader would read, in the order of their names; none on systems without Vulkan's loader. */
+/** The driver files (ICDs) that the Vulkan loader would read, sorted within each folder; empty except on Linux. */
 export function driverFiles(): string[] {
   if (process.platform !== 'linux') return [];
   const given = process.env['VK_DRIVER_FILES'] ?? process.env['VK_ICD_FILENAMES'];
@@ -226,7 +224,7 @@ function readShaders(): ReadonlyMap<string, string> {
   return files;
 }
 
-/** Node 20 does not honour `--import` for workers, so a script registers the TypeScript loader first, where these are the sources. */
+/** Boot script of a worker thread. It registers the TypeScript loader, if there is one, since Node 20 ignores `--import` for workers. */
 const BOOT = `
 const { workerData, parentPort } = require('node:worker_threads');
 const { loader, platform, module, toggles, cache } = workerData;
@@ -243,9 +241,8 @@ const { loader, platform, module, toggles, cache } = workerData;
 })();`;
 
 /**
- * The same for grammars, without Dawn. Their library (@mlc-ai/web-xgrammar 0.1.27) is a UMD file in a package that says it is ESM: `import` and
- * `require` both fail on it, evaluated as CommonJS it works, by the function through which require hooks have always fed source to Node's
- * loader. Delete when the package ships a module.
+ * Boot script of a grammar thread, which has no Dawn. The grammar library (@mlc-ai/web-xgrammar 0.1.27) is a UMD file in a package that declares itself ESM, so
+ * `import` and `require` both fail. It works when compiled as CommonJS by Module._compile, which require hooks use. Delete when the package ships a module.
  */
 const GRAMMAR_BOOT = `
 const { workerData, parentPort } = require('node:worker_threads');
@@ -265,7 +262,7 @@ const grammarLibrary = async () => {
   });
 })();`;
 
-/** The heap of JavaScript; the library's own memory is bounded by wasm-guard.ts. */
+/** Limit of a grammar thread's JavaScript heap; the library's WASM memory is bounded by wasm-guard.ts. */
 const GRAMMAR_OPTIONS: WorkerOptions = { resourceLimits: { maxOldGenerationSizeMb: 256 } };
 
 const resolveModule = (name: string): string => createRequire(import.meta.url).resolve(name);

@@ -1,19 +1,18 @@
-/** What the engine needs from its surroundings; implemented by node.ts, deno.ts and browser.ts. */
+/** What the engine needs from the JavaScript runtime; implemented by node.ts, deno.ts and browser.ts. */
 import type { AdapterInfo } from '../api.ts';
 import type { AdapterMemory } from './memory.ts';
 
-/** A file read by ranges, so that weights stream to the GPU without a full copy in JS memory. */
+/** A file that is read in ranges, so that weights stream to the GPU without a full copy in host memory. */
 export interface ByteSource {
   readonly size: number;
-  /** Exactly `length` bytes at `offset`; throws when the file is shorter. They may lie in `into`, where that is given and long enough. */
+  /** Reads exactly `length` bytes at `offset`; throws EngineError('invalid_model') if the file is shorter. The result may be in `into`, if that is given and long enough. */
   read(offset: number, length: number, into?: Uint8Array): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
 export interface AdapterRequest {
   /**
-   * Case-insensitive part of the adapter's name, with #index where several have it; in a browser also `high-performance` or `low-power`. Absent =
-   * the platform's best.
+   * Case-insensitive part of the adapter's name, with #index if several have it; in a browser also `high-performance` or `low-power`. Absent = the platform's best.
    */
   readonly name?: string;
 }
@@ -22,47 +21,49 @@ export interface AdapterRequest {
 export interface PlatformWorker {
   post(message: unknown): void;
   onMessage(callback: (message: unknown) => void): void;
-  /** Called once, when the thread has ended, with what is known of why. */
+  /** Called once, when the thread has ended, with the reason as far as it is known. */
   onExit(callback: (why: string) => void): void;
-  /** Ends the thread wherever it is. One that is just then in a call to Dawn takes the whole process with it: see WorkerPort.close. */
+  /** Ends the thread at once. If it is in a call to Dawn at that moment, the whole process dies: see WorkerPort.close. */
   terminate(): Promise<void>;
 }
 
-/** The same, seen from the thread. */
+/** A thread's port to whoever started it. */
 export interface WorkerPort {
   post(message: unknown): void;
   onMessage(callback: (message: unknown) => void): void;
-  /** Ends this thread, from between its calls to Dawn. */
+  /** Ends this thread, which is safe because it is not within a call to Dawn. */
   close(): void;
 }
 
+/** Small texts that outlast the process, by name. */
 export interface KeptTexts {
+  /** Resolves with undefined if there is no such text, or it cannot be read. */
   read(name: string): Promise<string | undefined>;
-  /** Rejects where nothing can be written. */
+  /** Rejects if the text cannot be written. */
   write(name: string, text: string): Promise<void>;
 }
 
-/** A driver that compiles on one thread of a process and keeps what it made on disk, where every process finds it: so several may compile for one. */
+/** Processes that compile shaders into the disk cache of a driver which itself compiles on one thread only; the engine's process finds the results there. */
 export interface DiskCompiler {
-  /** Processes that may compile side by side. */
+  /** Number of processes that may compile at the same time. */
   readonly processes: number;
-  /** Starts one, with a platform of its own, that runs the `main` exported by the module at `url`. */
+  /** Starts a process, with a platform of its own, that runs the `main` exported by the module at `url`. */
   start(url: URL): PlatformWorker;
-  /** Texts beside what the driver keeps, gone when that is. */
+  /** Texts in the driver's cache folder, which vanish when that is cleared. */
   readonly kept: KeptTexts;
 }
 
 export interface Platform {
   readonly name: 'node' | 'deno' | 'browser';
-  /** Throws EngineError('no_adapter') that lists what is there. */
+  /** Opens an adapter; throws EngineError('no_adapter') that lists the available ones. */
   requestAdapter(request: AdapterRequest): Promise<GPUAdapter>;
-  /** The names of all adapters; browsers and Deno do not tell. */
+  /** Lists all adapters; absent in browsers and Deno, which do not tell. */
   adapters?(): Promise<readonly { readonly name: string; readonly backend: string }[]>;
-  /** Absent, or undefined, where a driver compiles on all cores by itself, or keeps nothing. */
+  /** Processes that compile for this adapter; absent or undefined if its driver compiles on all cores by itself, or has no disk cache. */
   diskCompiler?(adapter: GPUAdapter): DiskCompiler | undefined;
   /**
-   * Told once a device exists. Under Node on a software adapter, waiting by spinning would take half of
-   * the cores that compute, so the platform slows its wait loop down there.
+   * Called when a device has been created. On a software adapter Node's platform then slows its wait loop down, which would otherwise spin on a core that
+   * computes.
    */
   deviceCreated(software: boolean): void;
   /** All .wgsl files by their path below shaders/. */
@@ -70,25 +71,25 @@ export interface Platform {
   /** Opens a file of a checkpoint folder; throws EngineError('invalid_model') when it is missing or no regular file. */
   open(path: string): Promise<ByteSource>;
   exists(path: string): Promise<boolean>;
-  /** The names in a folder, or undefined where there is none; absent where folders cannot be listed. */
+  /** Names in a folder; undefined if there is no such folder. Absent if folders cannot be listed. */
   list?(path: string): Promise<readonly string[] | undefined>;
   join(folder: string, name: string): string;
-  /** Memory of an adapter, before anything was taken of it. */
+  /** Memory of an adapter before the engine has allocated any. */
   memory(adapter: AdapterInfo): Promise<AdapterMemory>;
-  /** Runs a file of a model folder as a module; absent where nothing may be run. */
+  /** Imports a file of a model folder as a module; absent if code of models may not be run. */
   importModule?(path: string): Promise<Readonly<Record<string, unknown>>>;
   /**
-   * Starts a thread of text/grammar-worker.ts, which is at `url` where nothing is bundled. The grammar library, which is large, is loaded there
-   * only. Absent: constrained requests are refused.
+   * Starts a thread that runs text/grammar-worker.ts, which is at `url` unless the code is bundled. The large grammar library is loaded only there. Absent: constrained
+   * requests are refused.
    */
   startGrammarWorker?(url: URL): PlatformWorker;
   /**
-   * Starts a thread with a platform of its own, whose `main` is exported by the module at `url`. Waiting for a GPU sleeps for fractions of a
-   * millisecond there. Absent where ranks of a split model share one thread.
+   * Starts a thread, with a platform of its own, that runs the `main` exported by the module at `url`. Absent if there are no threads; the ranks of a split model then
+   * share one.
    */
   startWorker?(url: URL): PlatformWorker;
-  /** Small texts that outlast the process, by a file's name; absent where nothing is kept. What cannot be read, or is not there, is undefined. */
+  /** Texts that outlast the process; absent if nothing is kept. */
   readonly kept?: KeptTexts;
-  /** One line for the operator. */
+  /** Logs one line for the operator. */
   log(line: string): void;
 }

@@ -1,22 +1,22 @@
-/** Operations done in a thread of their own, so that they hold up nothing on the engine's. */
+/** Runs operations in a worker thread, so that they do not block the engine's thread. */
 import { EngineError } from '../errors.ts';
 import { Answerer, Caller } from '../util/rpc.ts';
 import type { CallMessage, Methods, NewsMessage, OperationTable } from '../util/rpc.ts';
 import type { PlatformWorker, WorkerPort } from './platform.ts';
 
-/** A thread that the first call starts, and a later one again after it has ended. */
+/** A worker thread that is started by the first call, and again by the next call after it has ended. */
 export class LazyThread<Table extends OperationTable> {
   readonly #table: Table;
   readonly #start: () => PlatformWorker;
   #running: { readonly worker: PlatformWorker; readonly caller: Caller<Table> } | undefined;
 
-  /** `start` starts a module whose `main` calls `serveThread` with the same table. */
+  /** `start` starts a thread whose `main` calls `serveThread` with the same table. */
   constructor(table: Table, start: () => PlatformWorker) {
     this.#table = table;
     this.#start = start;
   }
 
-  /** The operations; their calls reject with EngineError('internal') when the thread ends. */
+  /** The operations' methods; their calls reject with EngineError('internal') if the thread ends. */
   get methods(): Methods<Table> {
     return (this.#running ??= this.#run()).caller.methods;
   }
@@ -37,7 +37,7 @@ export class LazyThread<Table extends OperationTable> {
   }
 }
 
-/** In the thread: answers the calls, one after the other, until it is ended. */
+/** In the thread: answers calls one after the other until the thread is ended. */
 export function serveThread<Table extends OperationTable>(
   table: Table,
   methods: Methods<Table>,

@@ -1,11 +1,11 @@
-/** When each token of a window is spoken, from what its rows attend to; no GPU. */
+/** Finds when each token of a window is spoken, from the decoder's cross-attention; no GPU. */
 
 /**
- * Dynamic time warping: the way through `matrix` [rows, columns], row by row and never back, along which its sum is largest. Returns the column in
- * which each row begins. Sums are f32 and ties go to the next column, as in transformers, so that equal matrices give equal times.
+ * Dynamic time warping: finds the monotonic path through `matrix` [rows, columns] with the largest sum, and returns the column in which each row begins. Sums are f32
+ * and ties go to the next column, as in transformers, so that equal matrices give equal times.
  */
 export function warpedStarts(matrix: Float32Array, rows: number, columns: number): Int32Array {
-  // Costs of the best ways to the cells of a column; -1 is before the first row.
+  // Costs of the best paths to the cells of the current column; entry t + 1 is row t, entry 0 is before the first row.
   const cost = new Float32Array(rows + 1).fill(Infinity);
   const steps = new Uint8Array(rows * columns);
   cost[0] = 0;
@@ -29,7 +29,7 @@ export function warpedStarts(matrix: Float32Array, rows: number, columns: number
   let s = columns - 1;
   while (t >= 0 && s >= 0) {
     starts[t] = s;
-    // From the edges there is one way left.
+    // At an edge only one direction is left.
     const step = t === 0 ? BESIDE : s === 0 ? ABOVE : steps[t * columns + s]!;
     if (step !== BESIDE) t--;
     if (step !== ABOVE) s--;
@@ -37,7 +37,7 @@ export function warpedStarts(matrix: Float32Array, rows: number, columns: number
   return starts;
 }
 
-/** Where a cell's way comes from: the row before in the column before, the row before, the column before. */
+/** The previous cell of a path: one row up in the column before (DIAGONAL), one row up (ABOVE), or in the column before (BESIDE). */
 const DIAGONAL = 0;
 const ABOVE = 1;
 const BESIDE = 2;

@@ -1,47 +1,47 @@
 /**
- * Beam search over one transcript: the `width` likeliest beginnings are carried on side by side, so that a token chosen too early can be taken back
- * when what follows makes it unlikely. As in OpenAI's Whisper the search ends with `width` finished transcripts and takes the one with the best
- * mean log-probability; as in transformers a transcript finishes only by an end that is among the `width` best continuations.
+ * Beam search over one transcript: the `width` likeliest hypotheses are continued side by side, so that an early token can be revised when what follows makes it
+ * unlikely. As in OpenAI's Whisper, the search ends with `width` finished transcripts and takes the one with the best mean log-probability; as in transformers, a
+ * transcript finishes only by an end-of-text token that is among the `width` best continuations.
  *
- * Each hypothesis has a lane: a sequence of the decoder's cache. Where several are continuations of one, one stays in its lane and the others move
- * to lanes that are free: keys and values in which the two lanes differ, mostly those of the last few tokens, are copied.
+ * Each hypothesis has a lane, a sequence in the decoder's KV cache. When several hypotheses continue the same one, one keeps its lane and the others move to free
+ * lanes; the keys and values in which the lanes differ, mostly of the last few tokens, are copied.
  */
 import { assert } from '../errors.ts';
 
-/** A token that could follow. */
+/** A possible next token. */
 export interface Choice {
   readonly token: number;
   readonly logprob: number;
 }
 
-/** One token to feed. */
+/** One token to feed to the decoder. */
 export interface BeamRow {
   readonly lane: number;
-  /** In prompt and transcript together. */
+  /** Position in prompt and transcript together. */
   readonly position: number;
   readonly token: number;
-  /** The transcript's tokens so far, on the last row of a lane: its best continuations are wanted, `width + 1` at least. */
+  /** On the last row of a lane, whose best continuations (at least `width + 1`) are wanted: the transcript's tokens so far. */
   readonly history?: readonly number[];
 }
 
-/** The key and value of one token, to be copied between lanes before rows are fed. */
+/** Copy of one position's key and value between lanes, to be done before rows are fed. */
 export interface BeamCopy {
   readonly from: number;
   readonly to: number;
   readonly position: number;
 }
 
-/** A transcript without its end, and the log-probability of all its tokens. */
+/** A transcript, without its end-of-text token. */
 export interface Transcript {
   readonly tokens: readonly number[];
-  /** Of each of the tokens, and of all of them with the end. */
+  /** Log-probability of each token; `logprob` is the sum over all tokens and, if it is finished, its end. */
   readonly logprobs: readonly number[];
   readonly logprob: number;
 }
 
 interface Hypothesis extends Transcript {
   readonly lane: number;
-  /** The lane it comes from, as long as its own does not hold what it continues. */
+  /** Lane of the hypothesis that it continues, until its own lane has that one's keys and values. */
   from: number | undefined;
   asked: boolean;
   choices: readonly Choice[] | undefined;
@@ -51,13 +51,14 @@ export interface BeamSearchOptions {
   readonly width: number;
   readonly prompt: readonly number[];
   readonly eos: number;
-  /** Tokens a transcript may have. */
+  /** Most tokens of a transcript. */
   readonly limit: number;
 }
 
+/** The search for the transcript of one window. */
 export class BeamSearch {
   readonly #options: BeamSearchOptions;
-  /** Tokens whose keys and values each lane holds. */
+  /** Tokens whose keys and values are in each lane. */
   readonly #cached: number[][];
   readonly #finished: Transcript[] = [];
   #live: Hypothesis[];
@@ -69,11 +70,12 @@ export class BeamSearch {
     this.#live = [{ lane: 0, from: undefined, tokens: [], logprobs: [], logprob: 0, asked: false, choices: undefined }];
   }
 
+  /** Whether the search has ended. */
   get done(): boolean {
     return this.#done;
   }
 
-  /** The next rows to feed, in order of position within a lane, after the copies, both no more than there is room for; none while choices are awaited. */
+  /** The next copies to do, and then rows to feed, by ascending position within a lane, as far as there is room. Empty while choices are awaited. */
   plan(room: { readonly rows: number; readonly copies: number }): {
     readonly rows: readonly BeamRow[];
     readonly copies: readonly BeamCopy[];
@@ -86,10 +88,10 @@ export class BeamSearch {
       const { lane, tokens } = hypothesis;
       const cached = this.#cached[lane]!;
       const sequence = [...prompt, ...tokens];
-      // The last token is always fed: its continuations are wanted.
+      // The last token is always fed, because its continuations are wanted.
       const last = sequence.length - 1;
       cached.length = Math.min(commonPrefix(cached, sequence), last);
-      // The lane it comes from holds all but the last token. What there is no room to copy is fed again.
+      // The parent's lane has all but the last token. Positions that there is no room to copy are fed again.
       const { from } = hypothesis;
       while (from !== undefined && cached.length < last && copies.length < room.copies) {
         copies.push({ from, to: lane, position: cached.length });
@@ -107,7 +109,7 @@ export class BeamSearch {
     return { rows, copies };
   }
 
-  /** The continuations of a lane's hypothesis, best first. When all have theirs, the best of all are carried on. */
+  /** Takes the continuations of a lane's hypothesis, best first. Once all hypotheses have theirs, the search advances by a token. */
   take(lane: number, choices: readonly Choice[]): void {
     const hypothesis = this.#live.find((one) => one.lane === lane);
     assert(hypothesis?.asked && !hypothesis.choices, `nobody asked for continuations of lane ${lane}`);
@@ -115,7 +117,7 @@ export class BeamSearch {
     if (this.#live.every((one) => one.choices)) this.#advance();
   }
 
-  /** The best transcript has its end; else there was no room for it. */
+  /** Whether some transcript is finished; if not, there was no room for its end. */
   get ended(): boolean {
     return this.#finished.length > 0;
   }
@@ -134,7 +136,7 @@ export class BeamSearch {
         parent.choices!.map(({ token, logprob }) => ({ parent, token, own: logprob, logprob: parent.logprob + logprob })),
       )
       .sort((a, b) => b.logprob - a.logprob);
-    // Nothing is said: another transcript's mean log-probability only looks better because it is longer.
+    // The likeliest transcript is empty: others only have a better mean log-probability because they are longer.
     const silent = this.#live[0]!.tokens.length === 0 && ranked[0]?.token === eos;
     const chosen: typeof ranked = [];
     for (const [rank, one] of ranked.entries()) {
@@ -146,7 +148,7 @@ export class BeamSearch {
     this.#done = silent || chosen.length === 0 || this.#finished.length >= width || this.#live[0]!.tokens.length >= limit;
   }
 
-  /** Gives each continuation a lane: its parent's, or the free one that has most of its tokens. */
+  /** Gives each continuation a lane: its parent's, or the free one that shares the longest prefix with it. */
   #place(
     chosen: readonly { readonly parent: Hypothesis; readonly token: number; readonly own: number; readonly logprob: number }[],
   ): Hypothesis[] {
@@ -169,7 +171,7 @@ export class BeamSearch {
   }
 }
 
-/** How many tokens two sequences begin with alike. */
+/** Length of the common prefix of two sequences. */
 function commonPrefix(a: readonly number[], b: readonly number[]): number {
   const end = Math.min(a.length, b.length);
   let n = 0;

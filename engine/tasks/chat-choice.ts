@@ -1,3 +1,4 @@
+/** One choice of a chat answer: from generated tokens to the deltas that its client sees. */
 import type { ChatEvent, TokenLogprob } from '../api.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import { Detokenizer, StopMatcher } from '../text/detokenizer.ts';
@@ -10,23 +11,25 @@ import type { Tokenizer } from '../text/tokenizer.ts';
 
 type Delta = Extract<ChatEvent, { type: 'delta' }>;
 
-/** Of tokens, which may begin with U+FEFF. */
+/** Decodes the bytes of single tokens; a byte order mark (U+FEFF) at the start of a token is text. */
 const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** How an answer's text is taken apart. */
+/** Options of the parser that splits an answer into content, reasoning and tool calls: Harmony's, or the one for all other models. */
 export type ParserOptions = OutputParserOptions | { readonly harmony: HarmonyOptions };
 
 export interface ChoiceOptions {
+  /** The choice's index among the `n` of its request. */
   readonly index: number;
+  /** Stop sequences. */
   readonly stop: readonly string[];
   readonly skipSpecialTokens: boolean;
   readonly parser: ParserOptions;
   readonly matcher: GrammarMatcher | undefined;
-  /** The tokens that the answer goes on from, where it is no text of its own. */
+  /** Prompt tokens, if the answer continues their text (a raw prompt or an open message): how its first token decodes depends on them. */
   readonly before?: readonly number[] | undefined;
 }
 
-/** What a stop string ended, without the stop string; that of what was no call has text in front of it. */
+/** Removes the stop sequence from the event that it ended. Text that turned out to be no tool call may precede it in the same event. */
 function withoutStop(event: OutputEvent, stop: string): OutputEvent[] {
   if (event.type !== 'content') return [event];
   const { text } = event;
@@ -34,7 +37,7 @@ function withoutStop(event: OutputEvent, stop: string): OutputEvent[] {
   return [{ ...event, text: text.endsWith(stop) ? text.slice(0, -stop.length) : text }];
 }
 
-/** One choice's way from tokens to what its client sees: characters, stop strings, reasoning, tool calls. */
+/** Turns one choice's tokens into deltas: decodes them, matches stop sequences, and separates reasoning and tool calls from content. */
 export class ChatChoice {
   readonly index: number;
   readonly matcher: GrammarMatcher | undefined;
@@ -44,9 +47,9 @@ export class ChatChoice {
   readonly #detokenizer: Detokenizer;
   readonly #stops: StopMatcher;
   readonly #parser: AnswerParser;
-  /** Tokens that close the message that they end an answer with. */
+  /** Harmony's tokens that end the answer and complete its last message. */
   readonly #closing: ReadonlySet<unknown>;
-  /** Tokens, and their log-probabilities, whose text has not been sent: parts of a character or of a possible stop string. */
+  /** Tokens whose text has not been sent, because it may be part of a character, a stop sequence or a tag; `#logprobs` are theirs. */
   #unsent = 0;
   #logprobs: NonNullable<Delta['logprobs']>[number][] = [];
 
@@ -66,14 +69,14 @@ export class ChatChoice {
     this.#closing = new Set('harmony' in parser ? HARMONY_ENDS.map((end) => tokenizer.tokenId(end)) : []);
   }
 
-  /** Whether the answer called tools. */
+  /** Whether the answer has called a tool so far. */
   get calledTools(): boolean {
     return this.#parser.calls > 0;
   }
 
   /**
-   * Takes one token. `silent`: it ends the answer and has no text of its own. `last`: nothing comes after it. Returns what can be sent, the stop
-   * string that was found, if one was, and whether nothing more is wanted.
+   * Takes one token. `silent`: it ends the answer and has no text of its own. `last`: nothing comes after it. Returns the deltas that can be sent, the
+   * stop sequence that was found, if any, and whether the parser wants no more tokens.
    */
   take(
     token: number,
@@ -90,12 +93,12 @@ export class ChatChoice {
     const ended = last || stop !== undefined || done;
     if (ended) events.push(...this.#parser.finish(silent && this.#closing.has(token)));
     const deltas = events.map((event) => this.#delta(event));
-    // Tokens without text (a swallowed tag) still report their log-probabilities, with the end at the latest.
+    // Tokens without text (a tag that was removed) still report their log-probabilities, with the last delta at the latest.
     if (ended && this.#logprobs.length > 0) deltas.push(this.#delta({ type: 'content', text: '' }));
     return { deltas, stop: stop ?? this.#parser.stopped, done };
   }
 
-  /** What a text says, as far as the first stop string in it that ends the answer. */
+  /** Parses decoded text up to the first stop sequence that ends the answer. */
   #read(decoded: string): { readonly events: OutputEvent[]; readonly stop: string | undefined } {
     const events: OutputEvent[] = [];
     for (let unread = decoded; ;) {
@@ -105,7 +108,7 @@ export class ChatChoice {
       if (stopped !== undefined) return { events, stop: stopped };
       if (stop === undefined || within === 'text') return { events, stop };
       if (within === 'undecided') this.#parser.stopIfText?.(stop);
-      // Within a call it is a part of its arguments, or of what stands around them; it ends the answer where it ends the call, or goes on as text.
+      // Within a tool call the stop sequence may be part of the call's syntax. It ends the answer only if it completes the call, or if this turns out to be text.
       const found = this.#parser.push(stop);
       if (this.#parser.stopped !== undefined) return { events: [...events, ...found], stop: this.#parser.stopped };
       const isEnd = this.#parser.within === 'text' || (within === 'call' && this.#parser.within === 'layout');
@@ -133,7 +136,7 @@ export class ChatChoice {
 
   #describe(token: number, { logprob, top }: TokenLogprobs): NonNullable<Delta['logprobs']>[number] {
     const spell = (id: number, value: number): TokenLogprob => {
-      // Decoded by itself, a token of SentencePiece has lost the space that it begins with.
+      // Decoding a single SentencePiece token would lose its leading space.
       const bytes = this.#tokenizer.bytes(id);
       return { token: UTF8.decode(bytes), bytes: [...bytes], logprob: value };
     };

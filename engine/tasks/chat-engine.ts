@@ -1,4 +1,4 @@
-/** Chat: template -> tokens -> scheduler -> steps -> text, with the next step submitted before the last one's tokens are read. */
+/** Chat: template -> tokens -> scheduler -> steps -> text. The next step is submitted before the tokens of the one in flight are read. */
 import type { ChatEvent, ChatRequest, ChatStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert, engineClosing, requestAborted, stepFailed } from '../errors.ts';
@@ -22,25 +22,25 @@ import { checkTokenized, checkTokens, constraintOf, encodePrompt, parserOptions,
 interface SubmittedStep {
   readonly batch: Batch;
   readonly result: StepResult;
-  /** When it was, by performance.now(). */
+  /** Time of submission, in milliseconds of performance.now(). */
   readonly at: number;
 }
 
-/** A request while it is answered. */
+/** A request that is being answered. */
 interface Job {
   readonly request: ChatRequest;
   readonly events: AsyncQueue<ChatEvent>;
   readonly choices: ReadonlyMap<Sequence, ChatChoice>;
   started: boolean;
   unfinished: number;
-  /** The reader is behind, and the job waits for it. */
+  /** Back-pressure: too many events are unread, so its sequences sit out the steps. */
   paused: boolean;
 }
 
-/** Events of a choice that may wait for their reader; then it is computed no further until half of them are read. */
+/** Unread events per choice beyond which a job is paused; it resumes when half of them have been read. */
 const READ_AHEAD = 64;
 
-/** What a step waits for masks at most; sequences whose masks come later sit it out, unless there is nothing else to compute. */
+/** Longest time that a step waits for token masks. Sequences whose masks come later sit that step out. */
 const MASK_WAIT_MS = 1;
 
 export class ChatEngine implements TaskOperations<'chat'> {
@@ -48,15 +48,15 @@ export class ChatEngine implements TaskOperations<'chat'> {
   readonly #parts: ChatParts;
   readonly #jobs = new Map<Sequence, Job>();
   readonly #counters = { promptTokens: 0, generatedTokens: 0, cachedTokens: 0 };
-  /** Masks under way; never rejected. */
+  /** Token masks that the grammar worker is computing; these promises never reject. */
   readonly #masks = new Map<Sequence, Promise<void>>();
   #nextId = 0;
   #closed: EngineError | undefined;
-  /** When the last step was done, by performance.now(). */
+  /** When the last step completed, in milliseconds of performance.now(). */
   #lastStep = 0;
   #running: Promise<void> | undefined;
   #resolveLost: (reason: string) => void = () => {};
-  /** Resolves with the reason when nothing can be answered any more: a step failed, or a device of a split model is gone. */
+  /** Resolves with the reason when the engine can answer no more: a step failed, or a split model lost one of its devices. */
   readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
 
   constructor(info: ModelInfo, parts: ChatParts) {
@@ -65,17 +65,17 @@ export class ChatEngine implements TaskOperations<'chat'> {
     void parts.runner.lost?.then((reason) => this.#closed ?? this.#lose(new EngineError('device_lost', reason)));
   }
 
-  /** Of a split model: counters of its devices. */
+  /** Counters of the ranks' devices; empty unless the model is split. */
   get deviceStats(): readonly DeviceStats[] {
     return this.#parts.runner.stats ?? [];
   }
 
-  /** Of a split model: what its ranks tested and chose. */
+  /** What the ranks' self-tests and autotuning found; undefined unless the model is split. */
   get rankKernels(): ChatRunner['kernels'] {
     return this.#parts.runner.kernels;
   }
 
-  /** Reads what a model folder needs; loading takes its KV pages, compiles and warms up. */
+  /** Reads a model folder's configuration and plans its memory; `load` then allocates its KV pages, compiles its kernels and warms them up. */
   static async prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<ChatEngine>> {
     const { load, ...prepared } = await prepareChat(device, platform, source, config);
     const make = async (memory: ModelMemory | undefined): Promise<ChatEngine> => {
@@ -85,12 +85,12 @@ export class ChatEngine implements TaskOperations<'chat'> {
     return { ...prepared, load: make };
   }
 
-  /** Loads a model that has the device for itself. */
+  /** Prepares and loads a model that shares the device with no other. */
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<ChatEngine> {
     return loadAlone(device, platform, config, await ChatEngine.prepare(device, platform, source, config));
   }
 
-  /** Counters and gauges for the engine's snapshot. */
+  /** Counters and gauges of the scheduler, the page pool and speculative decoding, for EngineStatus. */
   status(): ChatStatus {
     const { scheduler, pool } = this.#parts;
     const { numRunning: running, numWaiting: waiting, numWaitingTokens: waitingTokens, numPagesHeld: kvPagesUsed, guesses } = scheduler;
@@ -100,7 +100,10 @@ export class ChatEngine implements TaskOperations<'chat'> {
     return { running, waiting, waitingTokens, ...pages, draftedTokens, acceptedTokens, ...this.#counters };
   }
 
-  /** Answers a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
+  /**
+   * Answers a request with a stream of events. Throws EngineError before the first event if the request cannot be served. Leaving the iteration early
+   * aborts the request.
+   */
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
     const events = new AsyncQueue<ChatEvent>();
     const aborted = (): void => events.fail(requestAborted());
@@ -117,30 +120,30 @@ export class ChatEngine implements TaskOperations<'chat'> {
     } finally {
       signal.removeEventListener('abort', aborted);
       for (const sequence of job.choices.keys()) this.#drop(sequence);
-      // Others may go on with what this one held while it waited for its reader or its mask.
+      // The loop may have stopped while this job was paused or awaited a mask; its pages may let waiting sequences start.
       this.#wake();
     }
   }
 
-  /** Token ids of a prompt, or of messages as the template renders them. */
+  /** Token ids of a raw prompt, or of messages rendered with the chat template. */
   async tokenize({ prompt, messages = [], addSpecialTokens = true }: TokenizeRequest): Promise<readonly number[]> {
     if (prompt === undefined) return (await encodePrompt(this.#parts, { messages, sampling: {} }, checkTokenized)).tokens;
     checkTokenized(prompt, 'prompt');
     return this.#parts.texts.encode(prompt, { addSpecialTokens });
   }
 
-  /** Text of token ids, special tokens included. */
+  /** Decodes token ids, special tokens included. Throws EngineError for an id outside the vocabulary. */
   detokenize(tokens: readonly number[]): string {
     checkTokens(tokens, this.#parts.vocabulary, 'tokens');
     return this.#parts.tokenizer.decode(tokens, { skipSpecialTokens: false });
   }
 
-  /** Forgets the cached prefixes that no running sequence reads. */
+  /** Drops the cached prefixes that no running sequence uses. */
   flushCache(): void {
     this.#parts.scheduler.flushCache();
   }
 
-  /** Aborts what runs and waits for the last step. */
+  /** Ends every request with an error, waits for the step in flight, and closes the workers and the runner. */
   async close(): Promise<void> {
     this.#fail(engineClosing());
     await this.#running;
@@ -167,7 +170,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
       const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...place });
       sequence.mask = matcher?.mask;
       const { skipSpecialTokens = true } = request;
-      // An answer that can only be calls has no text that would end it.
+      // Stop sequences end text, and a constrained answer of tool calls alone has none.
       const stop = constraint?.type === 'tool_calls' ? [] : (request.stop ?? []);
       choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before }));
     }
@@ -175,7 +178,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     try {
       scheduler.add([...choices.keys()]);
     } catch (error) {
-      // The queue is full: nobody else knows of them.
+      // The queue is full: no sequence will dispose of its matcher.
       for (const matcher of matchers) matcher?.dispose();
       throw error;
     }
@@ -183,7 +186,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     return job;
   }
 
-  /** One matcher a choice. Compiling takes a moment, in which the engine may close. */
+  /** Compiles the constraint into one grammar matcher per choice. The engine may be closed meanwhile; then this throws. */
   async #startMatchers(constraint: Constraint | undefined, count: number): Promise<readonly (GrammarMatcher | undefined)[]> {
     if (!constraint) return Array.from({ length: count }, () => undefined);
     const matchers = await this.#parts.grammars.startSeveral(constraint, count);
@@ -192,10 +195,10 @@ export class ChatEngine implements TaskOperations<'chat'> {
     throw this.#closed;
   }
 
-  /** Refuses what cannot fit the context before it is tokenised. */
+  /** Refuses a text that cannot fit the context, before time is spent on tokenising it. */
   #checkLength = (text: string, param: string): void => this.#parts.texts.refuseLonger(text, this.#parts.context, param);
 
-  /** Room for the answer; throws when prompt and answer do not fit. */
+  /** Most tokens that the answer may have. Throws EngineError('context_length_exceeded') if prompt and answer do not fit the context. */
   #maxTokens(prompt: number, { maxTokens: asked, prompt: raw }: ChatRequest): number {
     const { context, truncates } = this.#parts;
     const param = raw === undefined ? 'messages' : 'prompt';
@@ -210,26 +213,26 @@ export class ChatEngine implements TaskOperations<'chat'> {
     return Math.min(asked ?? Infinity, context - prompt);
   }
 
-  /** Starts the loop unless it runs. */
+  /** Starts the step loop unless it is running. */
   #wake(): void {
     this.#running ??= this.#loop().catch((error: unknown) => this.#lose(stepFailed('chat', error)));
   }
 
-  /** Steps until nothing is left; the tokens of a step are read after the next step is submitted. */
+  /** Runs steps until no sequence is left. With overlap, the tokens of a step are read after the next step is submitted. */
   async #loop(): Promise<void> {
     const { scheduler, runner, overlap } = this.#parts;
     let submitted: SubmittedStep | undefined;
     try {
-      // Requests of the same moment share the first step.
+      // Requests that arrive in the same tick share the first step.
       await Promise.resolve();
       while (submitted || scheduler.numRunning + scheduler.numWaiting > 0) {
         await this.#awaitMasks();
-        // Meanwhile the last request may have gone.
+        // The last request may have been aborted meanwhile.
         if (!submitted && scheduler.numRunning + scheduler.numWaiting === 0) break;
         const batch = scheduler.next();
         if (!batch && !submitted) {
           const paused = [...this.#jobs.values()].some((job) => job.paused);
-          // The reader, or the mask when it comes, starts the loop again.
+          // The loop is woken when the client has read on, or when a mask is ready.
           assert(
             paused || this.#masks.size > 0,
             `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`,
@@ -250,11 +253,11 @@ export class ChatEngine implements TaskOperations<'chat'> {
     }
   }
 
-  /** Takes the tokens of a step. */
+  /** Reads a step's tokens back and hands them to the scheduler, which passes each to `#take`. */
   async #complete({ batch, result, at }: SubmittedStep): Promise<void> {
     const tokens = await result.tokens();
     const now = performance.now();
-    // One that was submitted behind another began when that was done.
+    // A step that was submitted behind another one began when that one completed.
     this.#parts.scheduler.took(batch, now - Math.max(at, this.#lastStep));
     this.#lastStep = now;
     const logprobs = await result.logprobs?.();
@@ -262,7 +265,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]), guesses);
   }
 
-  /** Sends the `start` event of the requests whose first step this is. That may be a decode, where all but the last token was cached. */
+  /** Sends the `start` event of each request whose first step this is: a prefill, or a decode if all but its last prompt token was cached. */
   #announce({ decodes, prefills }: Batch): void {
     for (const { sequence } of [...decodes, ...prefills]) {
       const job = this.#jobs.get(sequence);
@@ -275,7 +278,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     }
   }
 
-  /** One new token of a sequence: text, stop conditions, events. */
+  /** Handles one new token of a sequence: decodes it, sends what can be sent, and checks the stop conditions. */
   #take(sequence: Sequence, token: number, logprobs: TokenLogprobs | undefined): void {
     const job = this.#jobs.get(sequence);
     const choice = job?.choices.get(sequence);
@@ -290,7 +293,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     try {
       taken = choice.take(token, { silent: ended, last, logprobs });
     } catch (error) {
-      // What one answer says must not end the others, as a step that fails does.
+      // Text that cannot be parsed ends one request; only a failed step ends them all.
       return this.#failJob(job, 'its text could not be read', error);
     }
     const { deltas, stop, done } = taken;
@@ -326,13 +329,13 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#masks.set(sequence, ready);
   }
 
-  /** Ends one request with an error of ours. */
+  /** Ends one request with EngineError('internal'). */
   #failJob(job: Job, what: string, error: unknown): void {
     job.events.fail(new EngineError('internal', `the answer cannot be given: ${what} (${String(error)})`, { cause: error }));
     for (const other of job.choices.keys()) this.#drop(other);
   }
 
-  /** Masks are computed elsewhere while steps run: what has not come in time is not waited for. */
+  /** Waits for the token masks that the grammar worker is computing, but no longer than MASK_WAIT_MS. */
   async #awaitMasks(): Promise<void> {
     if (this.#masks.size === 0) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -356,7 +359,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#parts.scheduler.finish(sequence);
   }
 
-  /** Ends every request, and says that the engine must be built anew. */
+  /** Ends every request and resolves `lost`, so that the engine is rebuilt. */
   #lose(error: EngineError): void {
     this.#fail(error);
     this.#resolveLost(error.message);

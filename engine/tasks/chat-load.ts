@@ -1,4 +1,4 @@
-/** Everything a chat engine is made of, from a model folder. */
+/** Loads the parts of a chat engine from a model folder. */
 import type { KernelReport, MemoryUse, ModelInfo, ModelMemory } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
@@ -50,18 +50,18 @@ import { openModelFolder } from '../weights/open-model-folder.ts';
 import type { Prepared } from './prepared.ts';
 import { weightDemand } from '../weights/storage.ts';
 
-/** Runs batches: on one device (ModelRunner) or on all ranks of a split model (ParallelRunner), which may be lost and must be closed. */
+/** Runs batches: ModelRunner on one device, or ParallelRunner on the ranks of a split model, which may be lost and must be closed. */
 export interface ChatRunner {
   run(batch: Batch): StepResult;
   readonly lost?: Promise<string>;
   /** Counters of the ranks' devices. */
   readonly stats?: readonly DeviceStats[];
-  /** What the ranks tested and chose. */
+  /** Self-tests passed and kernels chosen by the ranks. */
   readonly kernels?: Omit<KernelReport, 'replaced'>;
   close?(): Promise<void>;
 }
 
-/** What surrounds the runner: everything with a test of its own without a GPU. */
+/** The parts of a chat engine. All but the runner are tested without a GPU. */
 export interface ChatParts {
   readonly tokenizer: Tokenizer;
   readonly texts: LongTexts;
@@ -72,23 +72,26 @@ export interface ChatParts {
   readonly samplingDefaults: SamplingDefaults;
   readonly eos: ReadonlySet<number>;
   readonly context: number;
-  /** Answers that do not fit the context end at its edge instead of being refused. */
+  /** Whether an answer whose max_tokens exceeds the context is cut there instead of refused. */
   readonly truncates: boolean;
   readonly vocabulary: number;
   readonly grammars: Grammars;
-  /** Submit a step before the tokens of the one before are read. */
+  /** Whether a step is submitted before the tokens of the one before are read. */
   readonly overlap: boolean;
-  /** Heed the requests' priorities. */
+  /** Whether requests' priorities are heeded. */
   readonly priorities: boolean;
 }
 
-/** What `loadChat` gives. */
+/** A loaded chat model: its description, and the parts of its engine. */
 export interface LoadedChat {
   readonly info: ModelInfo;
   readonly parts: ChatParts;
 }
 
-/** Reads a model folder's configuration and headers; `load` then takes the pages it was given, compiles and warms up. */
+/**
+ * Reads a model folder's configuration and headers and plans its memory; `load` then loads the weights, allocates the KV pages of the plan, compiles the kernels
+ * and warms them up. Throws EngineError if the model cannot be loaded with these settings.
+ */
 export async function prepareChat(
   device: Device,
   platform: Platform,
@@ -132,7 +135,7 @@ async function prepareFolder(
   const limits = limitsOn(device, shape, config, model.context);
   const rows = limits.maxRunning + limits.prefillChunk;
   const kv = kvShapeOf(model, shape);
-  // A sine and a cosine for every pair of channels.
+  // Rotary table: sine and cosine for every pair of channels.
   const rotaryBytes = 4 * model.context * shape.rotaryChannels;
   const demand: ModelDemand = {
     id,
@@ -158,16 +161,16 @@ async function prepareFolder(
   return { demand, load: (memory) => loadChat(platform, opened, () => load(memory)) };
 }
 
-/** Whether the model can be split as the settings say: before any of the adapters, of which there may be dozens, is opened. */
+/** Throws EngineError if the model cannot be split as the settings say. Checked before any of the adapters, which may be dozens, is opened. */
 function expectCuts(definition: DecoderDefinition, configJson: Json, { layers }: DecoderShape, config: EngineConfig): void {
   const { tpSize, ppSize } = splitOf(config);
   expectStages(layers, ppSize, config.ppSplit);
-  // Where the stages are cut changes nothing of what a rank has of a layer.
+  // A rank's share of a layer does not depend on where the stages are cut.
   const first = { from: 0, to: layers - ppSize + 1 };
   for (let rank = 0; rank < tpSize; rank++) definition.expectShard?.(configJson, { rank, ranks: tpSize, layers: first });
 }
 
-/** The definition that the settings ask for: with its head, where that is to guess. Throws EngineError('unsupported') where there is none. */
+/** The model definition, with its MTP head if the settings ask for drafts by it. Throws EngineError('unsupported') if it has none or cannot be used. */
 function withHeadIfAsked(id: string, definition: DecoderDefinition, config: EngineConfig): DecoderDefinition {
   if (!config.speculativeMtp) return definition;
   if (config.speculativeNgram) throw new EngineError('unsupported', 'tokens are guessed from earlier text or by a head, not both', { remedies: [WITHOUT_HEAD] }); // prettier-ignore
@@ -179,19 +182,19 @@ function withHeadIfAsked(id: string, definition: DecoderDefinition, config: Engi
 
 const WITHOUT_HEAD: Remedy = { does: 'do without its guesses', settings: [{ name: 'speculativeMtp', value: false }] };
 
-/** Many copies of a checkpoint are published without the head. */
+/** Throws EngineError('unsupported') if the checkpoint lacks the MTP head, as many published copies do. */
 function expectHead(id: string, checkpoint: Checkpoint): void {
   if (checkpoint.names().some((name) => name.startsWith('mtp.'))) return;
   throw new EngineError('unsupported', `${id} has no head that guesses: no tensor of it is called mtp`, { remedies: [WITHOUT_HEAD] });
 }
 
-/** What cannot be done with recurrent layers. */
+/** Refuses settings that a model with recurrent layers does not support; throws EngineError('unsupported'). */
 function refuseForStates(id: string, config: EngineConfig): void {
   const { tpSize, ppSize } = splitOf(config);
   if (tpSize * ppSize > 1) throw new EngineError('unsupported', `${id} has recurrent layers, which cannot be split over ${tpSize * ppSize} adapters`); // prettier-ignore
 }
 
-/** A model whose configuration is read. */
+/** A model whose configuration has been read. */
 interface OpenedChat {
   readonly source: ModelSource;
   readonly folder: ModelFolder;
@@ -244,13 +247,13 @@ async function loadChat(
   return { info, parts };
 }
 
-/** A model on its devices, with a runner. */
+/** A model that is loaded on its devices, with its runner. */
 interface LoadedModel {
   readonly runner: ChatRunner;
   readonly table: BlockTable;
   readonly limits: BatchLimits;
   readonly pages: number;
-  /** Of layers that see a window only. */
+  /** KV pages of layers with a sliding window. */
   readonly windowPages: number;
   readonly context: number;
   readonly parameters: number;
@@ -259,7 +262,7 @@ interface LoadedModel {
   readonly ranks?: ModelInfo['ranks'];
 }
 
-/** Largest steps of a model on one device. */
+/** Largest step of a model on one device. */
 function limitsOn(device: Device, { widestRow, vocabulary }: DecoderShape, config: EngineConfig, context: number): BatchLimits {
   const { maxBindingBytes, software } = device.caps;
   return batchLimits({ maxBindingBytes, software, matrices: hasMatrices(device.caps), widestRow, vocabulary }, config, context);
@@ -273,7 +276,7 @@ function hasWindows(shape: KVShape): boolean {
   return largestWindow(shape) !== undefined;
 }
 
-/** On one device. */
+/** Loads a model on one device. */
 async function loadModel(
   device: Device,
   { folder, model, shape }: OpenedChat,
@@ -322,21 +325,21 @@ async function loadModel(
   return { runner, table, limits, pages, windowPages, context, parameters: decoder.parameters, weightBytes, memory };
 }
 
-/** Over several devices (engine/parallel). */
+/** Loads a model split over several devices (engine/parallel). */
 async function loadSplitModel(device: Device, { model, shape, config }: OpenedChat): Promise<LoadedModel> {
   const limits = (bounds: Bounds): BatchLimits => batchLimits(bounds, config, model.context);
-  // Most never need it, and a page would carry it.
+  // Imported on demand, because few need it, and pages should not contain it.
   const { loadSplit } = await import('../parallel/load-split.ts');
   const { memory, adapters, ...loaded } = await loadSplit(device, { model, shape, config, limits });
   const ranks = memory.map((use, rank) => ({ adapter: adapters[rank]!.name, memory: use }));
   for (const [rank, { adapter, memory: use }] of ranks.entries()) {
     device.platform.log(`${model.id}, rank ${rank} on ${adapter}: memory ${describeMemory(use)}`);
   }
-  // The rank with the fewest pages decides how many there are.
+  // The rank with the fewest KV pages decides for all.
   return { ...loaded, ranks, memory: memory.reduce((least, use) => (use.kvPages < least.kvPages ? use : least)) };
 }
 
-/** What the scheduler needs to know of the settings. */
+/** The scheduler's options, from the settings. */
 function schedulerOptions(config: EngineConfig, limits: BatchLimits, parameters: number): SchedulerOptions {
   const isPaced = config.chunkedPrefillSize === 'auto' && limits.prefillChunk > SOFTWARE_CHUNK;
   return {
@@ -352,10 +355,10 @@ function schedulerOptions(config: EngineConfig, limits: BatchLimits, parameters:
   };
 }
 
-/** Sequences that may have all their guesses verified in one step; more share the rows. Verifying pays while a step's rows are few. */
+/** Sequences whose drafts can all be verified in one step; more share the rows, since verifying pays only while a step has few rows. */
 const GUESSING = 8;
 
-/** The adapter's bindings are limited. */
+/** The largest step that the settings and the adapter's binding size allow. Throws EngineError('out_of_memory') if not even one row fits. */
 function batchLimits(bounds: Bounds, config: EngineConfig, context: number): BatchLimits {
   const { maxBindingBytes, software, matrices, widestRow, vocabulary } = bounds;
   const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
@@ -378,7 +381,7 @@ function grammarsOf(platform: Platform, tokenizer: Tokenizer, vocabulary: number
   };
   return new Grammars(startWorker, () => {
     const { tokens, type } = tokenizer.vocabulary;
-    // Checkpoints pad their vocabulary: tokens that nothing spells can never be allowed.
+    // Checkpoints pad their vocabulary; an id without a spelling can never be allowed.
     return { tokens: Array.from({ length: vocabulary }, (_, id) => tokens[id] ?? ''), type, stopTokenIds };
   });
 }

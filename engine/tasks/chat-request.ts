@@ -1,4 +1,4 @@
-/** What a chat request means for the model: prompt, sampling settings, constraint. No state. */
+/** Resolves a chat request against the model, without state: prompt tokens, sampling settings, constraint, options of the output parser. */
 import type { ChatMessage, ChatRequest, ToolDefinition } from '../api.ts';
 import { EngineError } from '../errors.ts';
 import { CUT_NAMES, PENALTY_NAMES, samplingNumbers } from '../sampling.ts';
@@ -13,13 +13,13 @@ import type { LongTexts } from '../text/long-texts.ts';
 import { HARMONY_CALLS, HARMONY_CONTENT } from '../text/harmony.ts';
 import type { ParserOptions } from './chat-choice.ts';
 
-/** Temperatures below this are greedy. */
+/** Temperatures below this mean greedy decoding. */
 const GREEDY_BELOW = 1e-6;
 
-/** Characters that are tokenised for their own sake: some seconds of a thread that all long texts share. */
+/** Most characters that a tokenize request may have: they take some seconds of the one thread that tokenises long texts. */
 const MOST_TOKENIZED = 1_000_000;
 
-/** What of the chat engine a request is resolved against. */
+/** The parts of the chat engine that a request is resolved against. */
 interface ModelContext {
   readonly texts: LongTexts;
   readonly template: ChatTemplate;
@@ -29,8 +29,9 @@ interface ModelContext {
 }
 
 /**
- * The prompt's tokens, and its text as far as the answer's meaning hangs on it. A text without a template gets the tokenizer's special tokens.
- * `check` may refuse the text by throwing.
+ * Tokenises a request's prompt. Also returns its text, from whose end the output parser sees whether the answer begins within reasoning; '' for a
+ * prompt given as token ids. The tokenizer adds its special tokens (BOS) only to a text that no template has rendered. `check` may refuse the text
+ * by throwing. Throws EngineError for token ids outside the vocabulary.
  */
 export async function encodePrompt(
   { texts, template, vocabulary }: Pick<ModelContext, 'texts' | 'template' | 'vocabulary'>,
@@ -47,7 +48,7 @@ export async function encodePrompt(
   return { tokens: await texts.encode(text, { addSpecialTokens: prompt !== undefined || template.isPlain }), text };
 }
 
-/** Throws EngineError for a text that is too long to be tokenised for its own sake; a prompt is held to the context instead. */
+/** Refuses a tokenize request whose text is too long; throws EngineError. The prompt of a chat is held to the context length instead. */
 export function checkTokenized(text: string, param: string): void {
   if (text.length <= MOST_TOKENIZED) return;
   throw new EngineError('invalid_request', `'${param}' has ${text.length} characters; at most ${MOST_TOKENIZED} are tokenised at once`, {
@@ -55,18 +56,18 @@ export function checkTokenized(text: string, param: string): void {
   });
 }
 
-/** Throws EngineError for tokens that do not exist. */
+/** Throws EngineError for a token id outside the vocabulary; `shown` is the field's name in the message, if it is not `param`. */
 export function checkTokens(tokens: readonly number[], vocabulary: number, param: string, shown = param): void {
   const at = tokens.findIndex((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
   if (at < 0) return;
   throw new EngineError('invalid_request', `'${shown}' names token ${tokens[at]}; this model has tokens 0 to ${vocabulary - 1}`, { param });
 }
 
-/** The prompt's text. Tools go to the template, or into a system message where the template does not know them. */
+/** Renders messages and tools with the chat template. Tools go into a system message if the template does not handle them. */
 function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
   const tools = request.toolChoice === 'none' ? [] : (request.tools ?? []);
   const messages = tools.length > 0 ? withTools(request.messages, tools, template) : request.messages;
-  // gpt-oss's template joins the description to other text, there or not.
+  // gpt-oss's template concatenates the description without checking that there is one.
   const variables = {
     ...request.templateKwargs,
     ...(tools.length > 0 &&
@@ -82,16 +83,19 @@ function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
   return text + (template.isHarmony ? harmonyOpening(request, template) : '');
 }
 
-/** A prompt that begins the model's thoughts ends them where a grammar holds all of the answer: that has none, and would be taken for one. */
+/**
+ * Closes a reasoning block that the template opened at the prompt's end, if a grammar holds the answer from its first token: such an answer has no
+ * reasoning, and would itself be written, and parsed, as reasoning.
+ */
 function withoutOpenThoughts(prompt: string, request: ChatRequest, template: ChatTemplate): string {
   const { thoughts } = template;
   if (!thoughts || !prompt.trimEnd().endsWith(thoughts.open)) return prompt;
   const constraint = constraintOf(request, template);
-  // As templates write it that are told not to think.
+  // Written as by templates that are told not to think.
   return constraint && constraint.type !== 'text_and_calls' ? `${prompt.trimEnd()}\n\n${thoughts.close}\n\n` : prompt;
 }
 
-/** The header of the only message that an answer has which is held to a grammar. */
+/** Header of the one Harmony message that a constrained answer consists of; '' for an answer without a constraint. */
 function harmonyOpening(request: ChatRequest, template: ChatTemplate): string {
   const constraint = constraintOf(request, template);
   if (!constraint) return '';
@@ -102,7 +106,7 @@ const asOpenAi = ({ strict: _, ...tool }: ToolDefinition): unknown => ({ type: '
 
 const asText = ({ strict: _, ...tool }: ToolDefinition): string => JSON.stringify(tool);
 
-/** The messages, which bring the tools where the template has no other place for them. */
+/** Adds the tools to the messages, if the template does not take them as a variable. */
 function withTools(messages: readonly ChatMessage[], tools: readonly ToolDefinition[], template: ChatTemplate): readonly ChatMessage[] {
   if (!template.knowsTools) return withToolPrompt(messages, tools);
   if (!template.takesToolsInMessage) return messages;
@@ -111,10 +115,10 @@ function withTools(messages: readonly ChatMessage[], tools: readonly ToolDefinit
   return [{ ...system, tools: `[${tools.map(asText).join(',')}]` } as ChatMessage, ...messages.slice(isFirst ? 1 : 0)];
 }
 
-/** A message of the newer role is a system message to most templates. */
+/** Whether a message is a system message; most templates treat the newer role `developer` as one. */
 const isInstruction = (message: ChatMessage | undefined): boolean => message?.role === 'system' || message?.role === 'developer';
 
-/** The Hermes form, which the output parser reads and most models with tools were trained on. */
+/** Describes the tools in the system message, in the Hermes form, which the output parser reads and most models with tool calls were trained on. */
 function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDefinition[]): ChatMessage[] {
   const text = [
     'You may call functions. Their signatures:',
@@ -124,12 +128,12 @@ function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDe
     'To call one, answer with <tool_call>{"name": <name>, "arguments": <arguments as a JSON object>}</tool_call>',
   ].join('\n');
   const [first, ...rest] = messages;
-  // Templates take one such message, if any.
+  // Templates take at most one system message.
   if (!first || !isInstruction(first)) return [{ role: 'system', content: text }, ...messages];
   return [{ ...first, content: `${textOf(first)}\n\n${text}` }, ...rest];
 }
 
-/** Settings with the model's defaults; throws EngineError for tokens that do not exist. */
+/** Sampling settings with the model's defaults filled in. Throws EngineError for token ids outside the vocabulary. */
 export function resolveSampling(
   { sampling, logprobs, minTokens = 0, stopTokenIds = [], ignoreEos = false }: ChatRequest,
   { samplingDefaults, vocabulary, eos }: Pick<ModelContext, 'samplingDefaults' | 'vocabulary' | 'eos'>,
@@ -148,7 +152,7 @@ export function resolveSampling(
   };
   return {
     temperature: temperature < GREEDY_BELOW ? 0 : temperature,
-    // No cut is negative: -1 as top-k is off.
+    // A negative cut is off, as top-k -1 is.
     ...samplingNumbers(CUT_NAMES, (name) => Math.max(0, resolve(name))),
     seed: sampling.seed ?? Math.floor(Math.random() * Number.MAX_SAFE_INTEGER),
     ...((isPenalized(logits) || logits.bias.length > 0 || logprobs !== undefined || constrained || logits.endTokens.length > 0) && {
@@ -157,7 +161,7 @@ export function resolveSampling(
   };
 }
 
-/** Each token once, as the device wants it: keys may spell one in several ways, such as 7 and 07. */
+/** Reads a logit bias into pairs of token id and bias. Each id occurs once, as the device needs it, though keys may spell it twice, as 7 and 07. */
 function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (readonly [number, number])[] {
   const read = Object.entries(bias).map(([key, value]) => {
     const token = Number(key);
@@ -169,10 +173,16 @@ function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (
   return [...new Map(read)];
 }
 
-/** Of strict tools that need not be called: a grammar of more takes longer than it is worth (40 tools of ten properties, 24,000: 3 s with 151,665 tokens). */
+/**
+ * Most characters of JSON that strict tools may have to be held to a grammar when `toolChoice` does not force a call. Larger ones take longer to compile
+ * than the grammar is worth: 40 tools of ten properties are 24,000 characters and take 3 s with a vocabulary of 151,665.
+ */
 const STRICT_CHARACTERS = 32_768;
 
-/** What the answer is held to by construction; with tools of choice `auto` only where it has a format: else the model may also just talk. */
+/**
+ * The grammar that the answer is held to; undefined = none. With optional tool calls there is one only for a response format or for strict tools,
+ * since the model may also just talk. Throws EngineError for tool parameters that are not a valid schema or cannot be enforced where they must be.
+ */
 export function constraintOf(
   { responseFormat, tools = [], toolChoice, parallelToolCalls = true }: ChatRequest,
   { callForm: form, isHarmony }: Pick<ChatTemplate, 'callForm' | 'isHarmony'>,
@@ -181,7 +191,7 @@ export function constraintOf(
   const forced = named ? tools.filter(({ name }) => name === toolChoice.name) : toolChoice === 'required' ? tools : [];
   const strict = toolChoice === 'none' || isHarmony ? [] : tools.filter((tool) => tool.strict === true);
   tools.forEach((tool, i) => {
-    // Others are only shown to the model: their schemas may say what cannot be enforced.
+    // The other tools are only shown to the model, so their schemas may use keywords that cannot be enforced.
     const check = forced.includes(tool) || (forced.length === 0 && strict.includes(tool)) ? refuseArguments : refuseMalformed;
     if (tool.parameters !== undefined) check(tool.parameters, `tools[${i}].parameters`);
   });
@@ -190,7 +200,7 @@ export function constraintOf(
   if (toolChoice === 'none' || tools.length === 0) return responseFormat;
   const asObject = (tool: ToolDefinition): ToolDefinition => ({ ...tool, parameters: { type: 'object' } });
   if (responseFormat) {
-    // What of them cannot be enforced must not keep the answer from being given.
+    // Optional tools whose schema cannot be enforced must not make the request fail: any object is accepted for them.
     const isLarge = JSON.stringify(tools).length > GRAMMAR_LIMITS.toolCharacters;
     const loose = tools.map((tool) => (isLarge || findArgumentsProblem(tool.parameters ?? {}) ? asObject(tool) : tool));
     return { type: 'json_or_calls', json: responseFormat, calls: { ...calls, tools: loose } };
@@ -199,7 +209,7 @@ export function constraintOf(
   return { type: 'text_and_calls', calls: { ...calls, tools: tools.map((tool) => (tool.strict === true ? tool : asObject(tool))) } };
 }
 
-/** How the answer's text is taken apart; `constraint` is what holds it. */
+/** Options of the output parser for this request; `constraint` is the answer's grammar, `prompt` the text before it. */
 export function parserOptions(
   request: ChatRequest,
   prompt: string,
@@ -212,10 +222,10 @@ export function parserOptions(
   const offered = toolChoice === 'none' ? [] : (request.tools ?? []);
   const tools = offered.map(({ name }) => name);
   const separate = request.separateReasoning !== false;
-  // What a grammar holds has no messages of its own.
+  // A constrained answer is one Harmony message whose header is in the prompt, so it is parsed as plain text.
   if (isHarmony && !constraint)
     return { harmony: { prompt, separate, tools, ...(request.parallelToolCalls === false && { single: true }) } };
-  // What a grammar holds from its first token on has no thoughts, and may say what looks like them.
+  // An answer held to a grammar from its first token has no reasoning, but its strings may contain text that looks like reasoning tags.
   const mayThink = !constraint || constraint.type === 'text_and_calls';
   const reasoning = thoughts && separate && mayThink ? { opened: prompt.trimEnd().endsWith(thoughts.open), tags: thoughts } : undefined;
   const held = !forced && request.responseFormat !== undefined;

@@ -1,4 +1,4 @@
-/** What a model is, from its headers and small files: asked before anything is fetched whole, copied or loaded. */
+/** Describes a model from its headers and small files, before its weights are loaded. */
 import type { ModelDescription } from '../api.ts';
 import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
@@ -22,8 +22,8 @@ import { checkpointBytes } from '../weights/storage.ts';
 type Own = Omit<ModelDescription, 'id' | 'task' | 'architecture' | 'format' | 'weightBytes'>;
 
 /**
- * Describes the model at a path, served by `id`. Throws EngineError('invalid_model' or 'unsupported') for one that cannot be loaded, as far as its
- * headers tell. `weightBytes` is about what the weights take on a device.
+ * Describes the model of a source. Throws EngineError('invalid_model' or 'unsupported') for a model that cannot be loaded, as far as its headers tell. `weightBytes`
+ * of the result is about what the weights take on a device.
  */
 export async function describeModel(platform: Platform, source: ModelSource, config: EngineConfig): Promise<ModelDescription> {
   const folder = await openModelFolder(platform, source.path, source.id);

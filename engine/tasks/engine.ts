@@ -1,4 +1,4 @@
-/** Puts the three tasks on their devices, which may be one, and answers for their common state. */
+/** Loads the models of the three tasks onto their devices (one, if they share it), and serves them as one Engine with one state. */
 import type { EngineInfo, EngineStatus, KernelReport, MemoryPlan, ProfileEntry, TunedKernel } from '../api.ts';
 import { chatAdapters } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
@@ -24,7 +24,7 @@ import { Transcriber } from './transcriber.ts';
 export async function createEngine(
   platform: Platform,
   config: EngineConfig,
-  /** Told what the models will take of each device, before they are loaded. */
+  /** Called with the memory plan of each device, before its models are loaded; again if all is loaded anew without a kernel. */
   planned?: (plan: MemoryPlan) => void,
 ): Promise<Engine> {
   const avoided = new Map<Replaceable, string>();
@@ -42,7 +42,10 @@ export async function createEngine(
   }
 }
 
-/** What to do without, and why; throws the fault where none of it has something in its place. A case may take more than its own kernel: one that cannot be replaced may be right when others are. */
+/**
+ * The failed kernels that have a fallback, each with the reason; throws the fault if there is none. A fault that names only some replaceable kernels
+ * is not final: a test case runs more than its own kernel, so an irreplaceable one may pass once the others are replaced.
+ */
 function replacements(fault: KernelFault, avoided: ReadonlyMap<Replaceable, string>): Map<Replaceable, string> {
   const found = new Map<Replaceable, string>();
   for (const one of fault.faults) {
@@ -102,18 +105,18 @@ async function loadEngine(
   }
 }
 
-/** What a task's class can do before there is one. */
+/** The static side of a task's class, through which its model is prepared. */
 interface TaskClass<T> {
   prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<T>>;
 }
 
-/** A prepared model, where it lies, and the device that it comes onto. */
+/** A prepared model with its path and the device that it will be loaded onto. */
 interface PlacedModel<T> extends Prepared<T> {
   readonly path: string;
   readonly device: Device;
 }
 
-/** A plan for each device that models share; those of a split chat model plan for themselves. */
+/** Memory plans of the devices that hold models. A split chat model has no demand here: its ranks plan their own memory. */
 async function planDevices(
   devices: TaskDevices,
   platform: Platform,
@@ -128,7 +131,7 @@ async function planDevices(
   return plans;
 }
 
-/** The devices of the tasks: one for each adapter that a task was given, shared by the tasks that were given the same. */
+/** Devices by task: tasks that name the same adapter share one device. */
 class TaskDevices {
   readonly #platform: Platform;
   readonly #config: EngineConfig;
@@ -142,7 +145,7 @@ class TaskDevices {
     this.#avoid = avoid;
   }
 
-  /** In the order they were opened. */
+  /** All devices, in the order they were opened. */
   get all(): readonly Device[] {
     return [...this.#byName.values()];
   }
@@ -164,7 +167,7 @@ class TaskDevices {
     return this.#byTask.get(task);
   }
 
-  /** Why the models could not be loaded: where a device is gone, and not what failed on it thereby. A refusal has its own reason. */
+  /** The error to report for a failed load: if a device was lost, that is the cause, and `error` only follows from it. A refusal is reported as it is. */
   async causeOf(error: unknown): Promise<unknown> {
     if (error instanceof EngineError && error.code !== 'internal' && !(error instanceof KernelFault)) return error;
     for (const device of this.all) {
@@ -207,7 +210,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
     this.#tasks = tasks;
     this.#memory = memory;
     this.#kernels = kernels;
-    // The tasks live and die together: with one of several devices gone, the engine is built anew.
+    // Tasks share one fate: when one of several devices is lost, the whole engine is rebuilt.
     for (const { lost, info, platform } of devices.all) {
       void lost.then((reason) => this.#lose(platform, `${info.name}: ${reason}`));
     }
@@ -232,7 +235,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
     return { adapter, models, memory: this.#memory, kernels: this.#kernels };
   }
 
-  /** The chat model's device, or the first there is. */
+  /** The chat model's device, else the first that was opened. */
   get #main(): Device {
     return this.#devices.get('chat') ?? this.#devices.all[0]!;
   }
@@ -242,7 +245,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
     const sum = (key: 'buffers' | 'bufferBytes' | 'dispatches' | 'submits' | 'bytesRead'): number =>
       [...stats, ...(this.#tasks.chat?.deviceStats ?? [])].reduce((total, one) => total + one[key], 0);
     const pending = stats.filter((one) => one.pending > 0);
-    // A device that hangs must show beside one that works: of those with work pending, the one that has waited longest counts.
+    // A working device must not hide a hung one: of the devices with pending work, the one that has waited longest counts.
     const lastProgress =
       pending.length > 0 ? Math.min(...pending.map((one) => one.lastProgress)) : Math.max(...stats.map((one) => one.lastProgress));
     return {
@@ -258,11 +261,11 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
     };
   }
 
-  /** Every operation, done by the method of its name: of its task, or of this. */
+  /** Binds each operation of the protocol to the method of that name, on the operation's task or, if it has none, on this engine. */
   operations(): Operations {
     type Methods = Record<string, (...args: unknown[]) => unknown>;
     return operations((name, { kind, task }) => {
-      // The engine's own method now: the operation takes its name.
+      // Looked up now: the operation is later assigned over the method of the same name.
       const own = (this as unknown as Methods)[name]?.bind(this);
       const call = (...args: unknown[]): unknown => {
         if (!task) return own!(...args);

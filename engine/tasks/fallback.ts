@@ -1,34 +1,36 @@
-/** Whether what was heard in a window stands, is silence, or is to be decoded again at a higher temperature (OpenAI's rules); no GPU. */
+/** Whisper's temperature fallback by OpenAI's rules: whether a window's transcript is accepted, is silence, or is decoded again at a higher temperature; no GPU. */
 import type { WhisperTokens } from '../models/whisper/config.ts';
 
-/** What a decoding of a window came to. */
+/** Result of one decoding of a window. */
 export interface Attempt {
   readonly temperature: number;
   readonly tokens: readonly number[];
-  /** Of each of the tokens. */
+  /** Log-probability of each token. */
   readonly logprobs: readonly number[];
-  /** Mean over the tokens and their end. */
+  /** Mean log-probability over the tokens and the end-of-text token. */
   readonly avgLogprob: number;
-  /** Of the text, by compressionRatio. */
+  /** Compression ratio of the text: high for repetitions. */
   readonly compressionRatio: number;
-  /** The model wrote the end: it did not run out of room. */
+  /** Whether the model wrote end-of-text, and did not run out of room. */
   readonly ended?: boolean;
 }
 
-/** One after the other, as long as what is heard is rejected. */
+/** Temperatures of the attempts, in order. */
 const TEMPERATURES = [0, 0.2, 0.4, 0.6, 0.8, 1] as const;
 
-/** A mean log-probability this many times below what makes a guess is that of words at random. */
+/** A mean log-probability below this multiple of the threshold is that of random words. */
 const RANDOM_TIMES = 2;
 
 export type Verdict = { readonly kind: 'stands'; readonly attempt: Attempt } | { readonly kind: 'silence' } | { readonly kind: 'again'; readonly temperature: number }; // prettier-ignore
 
 /**
- * Judges the last of a window's attempts. A text that packs too well repeats itself, and one whose tokens are too unlikely is a guess; either is rejected, and is silence where
- * the model heard no speech in the first place. OpenAI asks for unlikely tokens there, but models loop with great confidence: Whisper base writes "1.5m de" over and over
- * for white noise, with a mean log-probability of -0.13. A window whose temperature was asked for has one attempt. When all six are rejected the
- * likeliest of those that do not repeat themselves stands. But people do repeat themselves: a song or a drill leaves nothing else than words at random, which are far less likely.
- * A repetition that the model is sure of then stands before them, if it ended by itself: a loop mostly goes on until there is no room.
+ * Judges the last of a window's attempts. A text that compresses too well is a repetition, and one whose tokens are too unlikely is a guess. Either is rejected, and
+ * counts as silence if the model also heard no speech. (OpenAI's code requires unlikely tokens for silence, but models loop with confidence: for white noise Whisper
+ * base writes "1.5m de" over and over, with a mean log-probability of -0.13.) Without `climbs`, because the request set a temperature, the only attempt is accepted.
+ *
+ * If all six attempts are rejected, the likeliest one without repetition is accepted. But people do repeat themselves, in songs and drills, and then the attempts
+ * without repetition are random words, which are far less likely. A confident repetition is preferred to those, if it ended by itself: a loop mostly goes on until
+ * there is no room.
  */
 export function judge(
   attempts: readonly Attempt[],

@@ -1,4 +1,4 @@
-/** A model between its configuration and its weights: what it needs is known, nothing of it is on the device. */
+/** Models that are prepared but not loaded: their memory demand is known, and nothing of them is on the device. */
 import type { MemoryPlan, ModelMemory } from '../api.ts';
 import type { EngineConfig } from '../config.ts';
 import type { Device } from '../gpu/device.ts';
@@ -8,14 +8,15 @@ import { planModels } from '../runner/memory-plan.ts';
 import type { ModelDemand } from '../runner/memory-plan.ts';
 import { describePlan } from '../util/memory.ts';
 
+/** A model whose configuration has been read. */
 export interface Prepared<Task> {
-  /** Absent for a model that plans for itself, because it is split over devices of its own. */
+  /** Memory that it needs; absent for a model that is split over several devices, whose ranks plan for themselves. */
   readonly demand?: ModelDemand;
-  /** Loads it within its part of the plan. */
+  /** Loads the model within its share of the memory plan. */
   load(memory: ModelMemory | undefined): Promise<Task>;
 }
 
-/** The plan of a device for the models that come onto it; throws EngineError('out_of_memory') when they do not fit. Says it in the log. */
+/** Plans the memory of a device for all models that it will hold, and logs the plan. Throws EngineError('out_of_memory') if they do not fit. */
 export async function planDevice(
   device: Device,
   platform: Platform,
@@ -31,7 +32,7 @@ export async function planDevice(
   return plan;
 }
 
-/** Loads one model that shares its device with none. */
+/** Plans and loads a model that has its device to itself. */
 export async function loadAlone<Task>(device: Device, platform: Platform, config: EngineConfig, prepared: Prepared<Task>): Promise<Task> {
   if (!prepared.demand) return prepared.load(undefined);
   return prepared.load((await planDevice(device, platform, config, [prepared])).models[0]);

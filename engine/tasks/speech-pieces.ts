@@ -1,4 +1,4 @@
-/** Cuts a text that is to be spoken into pieces, each of which the model speaks in one go. */
+/** Splits a text to be spoken into pieces that the model synthesises one at a time. */
 import type { Pause } from '../audio/pauses.ts';
 import { EngineError, requestAborted } from '../errors.ts';
 import type { Remedy } from '../errors.ts';
@@ -6,14 +6,16 @@ import type { Accent } from '../text/phonemes.ts';
 import type { Phonemizer } from '../text/phonemizer.ts';
 import { halveText, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../text/speech-text.ts';
 
-/** Sentences with more phonemes are cut at clauses: about ten seconds, beyond which the prosody of such models suffers. */
+/** Most phonemes of a piece, about ten seconds: longer sentences are split at clauses, because the prosody of such models suffers. */
 const MAX_PIECE_IDS = 160;
 const ALLOW_MORE: Remedy = { does: 'allow more', settings: [{ name: 'maxSpeechPhonemes' }] };
 
+/** A piece of text that is synthesised in one go. */
 export interface SpeechPiece {
   readonly text: string;
+  /** Phoneme ids. */
   readonly ids: readonly number[];
-  /** What follows. */
+  /** Kind of the pause after the piece. */
   readonly pause: Pause;
 }
 
@@ -25,13 +27,13 @@ export interface Manner {
 
 export interface SpeechCutterOptions {
   readonly phonemizer: Pick<Phonemizer, 'ids'>;
-  /** Phonemes that the model takes at once. */
+  /** Most phonemes that the model takes at once. */
   readonly maxIds: number;
-  /** Phonemes of a request at most, at speed 1 or more; as many fewer as the speed is below. */
+  /** Most phonemes of a request; at speeds below 1, this times the speed. */
   readonly maxPhonemes: number;
 }
 
-/** Makes pieces of texts. */
+/** Splits texts into pieces. */
 export class SpeechCutter {
   readonly #phonemizer: Pick<Phonemizer, 'ids'>;
   readonly #maxIds: number;
@@ -44,8 +46,8 @@ export class SpeechCutter {
   }
 
   /**
-   * The pieces of a text, found while it is spoken, or, where there may be more phonemes than allowed, before. Throws EngineError('invalid_request')
-   * where there are.
+   * Splits a text into pieces lazily, while it is being spoken. Only if the text may have more phonemes than allowed are all pieces made at once, so that
+   * EngineError('invalid_request') is thrown before anything is spoken.
    */
   async pieces(text: string, manner: Manner, signal: AbortSignal): Promise<AsyncGenerator<SpeechPiece, undefined>> {
     const normal = normalizeText(text);
@@ -60,7 +62,7 @@ export class SpeechCutter {
     return replay(all);
   }
 
-  /** A piece that turned out too long, in shorter ones; undefined where it cannot be cut. */
+  /** Splits a piece whose audio turned out too long; undefined if it cannot be split. */
   halve({ text, pause }: SpeechPiece, accent: Accent): AsyncGenerator<SpeechPiece, undefined> | undefined {
     const halves = halveText(text);
     return halves && this.#both(halves, pause, accent);
@@ -80,8 +82,8 @@ export class SpeechCutter {
   }
 
   /**
-   * Pieces of normalised text that fit the model, in order; those without anything to say are left out. A long sentence at the beginning is cut behind
-   * its first clause, whether the answer is streamed or not: what is heard is the same, and is heard sooner where it is.
+   * Yields the pieces of a normalised text, in order, without those that have nothing to speak. A long first sentence is split after its first clause, so that a
+   * stream starts sooner; this is done for other answers too, so that they sound the same.
    */
   async *#all(text: string, accent: Accent): AsyncGenerator<SpeechPiece, undefined> {
     let begun = false;
@@ -100,7 +102,7 @@ export class SpeechCutter {
   }
 
   async *#fitting(text: string, pause: Pause, accent: Accent): AsyncGenerator<SpeechPiece, undefined> {
-    // Letters make about one phoneme each: text far above the limit is cut before the phonemizer spends time on it.
+    // A letter makes about one phoneme, so text far above the limit is split before the phonemizer spends time on it.
     let halves = text.length > 2 * this.#maxIds ? halveText(text) : undefined;
     if (!halves) {
       const { ids, speakable } = await this.#phonemizer.ids(text, accent);

@@ -1,4 +1,4 @@
-/** Text to speech: a text's pieces (speech-pieces.ts), spoken in a voice, in order. */
+/** Text to speech: splits a text into pieces (speech-pieces.ts) and synthesises them in order. */
 import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
 import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
@@ -29,14 +29,14 @@ import type { Prepared } from './prepared.ts';
 import { SpeechCutter } from './speech-pieces.ts';
 import type { Manner, SpeechPiece } from './speech-pieces.ts';
 
-/** Longest piece in one go, in seconds. */
+/** Longest audio of a piece, in seconds. */
 const MAX_PIECE_SECONDS = 20;
-/** Pieces of a request that wait to be spoken or are, at most: so many of a long text are in one batch. */
+/** Most pieces of a request in flight, which can be synthesised in one batch. */
 const AHEAD = 4;
-/** How a text's phonemes are spelled for the model. */
+/** Optional file with a checkpoint's phoneme rules. */
 const RULES = 'phoneme_rules.json';
 
-/** Published Kokoro's names: the language's letter (b is British English), then f or m. */
+/** Names of British voices in the published Kokoro: b for British English, then f or m. */
 const BRITISH = /^b[fm]_/;
 
 const SPEED_RANGE = [0.25, 4] as const;
@@ -58,7 +58,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
   readonly #parts: Parts;
   #closed: EngineError | undefined;
   #resolveLost: (reason: string) => void = () => {};
-  /** Resolves with the reason when nothing can be spoken any more, because a step failed. */
+  /** Resolves with the reason when a step has failed, after which nothing can be synthesised. */
   readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
 
   constructor(info: ModelInfo, parts: Parts) {
@@ -66,7 +66,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     this.#parts = parts;
   }
 
-  /** Reads what a model folder needs (config.json, model.safetensors, voices.safetensors, optional phoneme_rules.json); loading warms it up. */
+  /** Reads a model folder's configuration and headers, and plans its memory; `load` then loads weights and voices, compiles the kernels and warms them up. */
   static async prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<Synthesizer>> {
     const folder = await openModelFolder(platform, source.path, source.id);
     const configJson = await folder.json('config.json');
@@ -94,7 +94,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     return { demand, load };
   }
 
-  /** Loads a model that has the device for itself. */
+  /** Prepares and loads a model that shares the device with no other. */
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Synthesizer> {
     return loadAlone(device, platform, config, await Synthesizer.prepare(device, platform, source, config));
   }
@@ -112,7 +112,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const [anyVoice] = voices.values();
     if (anyVoice) await runner.warmUp(anyVoice);
     const phonemizer = new Phonemizer(platform, spellings, kokoro.vocab);
-    // It unpacks its WebAssembly at the first call.
+    // The first call compiles the phonemizer's WebAssembly.
     await phonemizer.ids('Ready.');
     const { sampleRate } = kokoro;
     const { id, format } = folder;
@@ -129,8 +129,8 @@ export class Synthesizer implements TaskOperations<'speech'> {
   }
 
   /**
-   * Speaks a text. Throws EngineError('invalid_request') before the first event for an unknown voice, a speed out of range, a text without
-   * anything to say or with more phonemes than allowed. The same (seed, text, voice, speed) gives the same samples whatever else runs.
+   * Speaks a text. Throws EngineError('invalid_request') before the first event for an unknown voice, a speed or seed out of range, and a text that has nothing to
+   * speak or too many phonemes. Equal (seed, text, voice, speed) give equal samples, whatever else is running.
    */
   async *synthesize(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
     if (this.#closed) throw this.#closed;
@@ -159,7 +159,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     yield { type: 'finish', inputTokens: total.ids, frames: total.frames, seconds: total.samples / sampleRate };
   }
 
-  /** The pieces spoken: the first alone, so that it is heard soon, the others several at once. */
+  /** Yields the audio of the pieces in order. The first piece is synthesised alone, so that it is heard soon, the others up to AHEAD at once. */
   async *#inOrder(
     first: SpeechPiece,
     pieces: AsyncGenerator<SpeechPiece, undefined>,
@@ -175,7 +175,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
       begun.push(spoken);
     };
     begin(first);
-    // The phonemes of the next piece are found while the device speaks.
+    // The next piece's phonemes are found while the device is busy.
     let next = pieces.next();
     next.catch(() => undefined);
     for (let spoken = begun.shift(); spoken; spoken = begun.shift()) {
@@ -190,21 +190,21 @@ export class Synthesizer implements TaskOperations<'speech'> {
     }
   }
 
-  /** Refuses new requests and waits for the piece that is being spoken. */
+  /** Refuses new requests and waits until the device is idle. */
   async close(): Promise<void> {
     this.#closed = engineClosing();
     await this.#parts.runner.idle();
     await this.#parts.phonemizer.close();
   }
 
-  /** Refuses new requests; gives the error. */
+  /** Refuses new requests from now on; returns the error to throw. */
   #lose(error: EngineError): EngineError {
     this.#closed ??= error;
     this.#resolveLost(error.message);
     return error;
   }
 
-  /** A voice by its name, or a blend such as `a(0.5)+b(0.5)`. */
+  /** Finds a voice by name, or makes a blend such as `a(0.5)+b(0.5)`; throws EngineError('invalid_request') if a voice is unknown. */
   #voice(name: string): Speaker {
     const { voices } = this.#parts;
     const blend = voices.has(name) ? new Map([[name, 1]]) : (parseBlend(name) ?? new Map<string, number>());
@@ -218,13 +218,13 @@ export class Synthesizer implements TaskOperations<'speech'> {
     return { voice, accent: BRITISH.test(loudest) ? 'en-gb' : 'en-us' };
   }
 
-  /** Audio of a piece with the pause after it, `before` phonemes after the beginning; a piece that turns out too long for the workspace is halved. */
+  /** Synthesises a piece and the pause after it; `before` is the number of phonemes before it. A piece whose audio does not fit the workspace is split. */
   async #speak(piece: SpeechPiece, before: number, manner: Delivery, signal: AbortSignal): Promise<Spoken[]> {
     const { runner, cutter } = this.#parts;
     const { voice, speed, seed, accent } = manner;
     const { ids, text, pause } = piece;
     const { maxDuration, samplesPerF0Frame } = runner.config;
-    // No phoneme at speed 1 takes more samples, so pieces need not know how long those before them turned out.
+    // An upper bound of the samples before the piece, so that its noise does not depend on how long the pieces before turned out.
     const firstSample = (before * maxDuration * 2 * samplesPerF0Frame) >>> 0;
     const spoken = await runner.run({ ids, voice, speed, seed, firstSample }, signal).catch((error: unknown) => {
       throw error instanceof EngineError ? error : this.#lose(stepFailed('speech', error));
@@ -257,7 +257,7 @@ interface Spoken {
   readonly ids: number;
 }
 
-/** A checkpoint's own rules, with which its voices were trained; else those that its alphabet needs. */
+/** Reads the phoneme rules that a checkpoint's voices were trained with; without them, returns default ones for its alphabet. */
 async function readSpellings(folder: ModelFolder, vocab: ReadonlyMap<string, number>): Promise<Spellings> {
   if (!(await folder.has(RULES))) return spellingsFor(vocab);
   const rules = parsePhonemeRules(await folder.json(RULES));
@@ -268,7 +268,7 @@ function randomSeed(): number {
   return Math.floor(Math.random() * 2 ** 32);
 }
 
-/** The noise generator's 32-bit key; seeds below 2^32 are their own key, the others fold their upper bits in. */
+/** Reduces a seed to the 32-bit key of the noise generator; seeds below 2^32 are their own key. */
 function noiseKey(seed: number): number {
   const high = Math.floor(seed / 2 ** 32);
   return (seed ^ Math.imul(high, 0x9e3779b1)) >>> 0;

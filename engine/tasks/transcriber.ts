@@ -1,4 +1,4 @@
-/** Transcription: a request becomes a job of windows cut at pauses, the windows go through the decoder, and its segments come back in order. */
+/** Transcription: a request becomes a job of windows cut at pauses, the windows are decoded, and their segments are sent in order. */
 import type { ModelInfo, SampleFile, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import { wholeSound } from '../audio/kept-sound.ts';
 import { arraySource, soundSource } from '../audio/sample-source.ts';
@@ -28,25 +28,25 @@ import type { Job } from './transcription-job.ts';
 import { WindowDecoder } from './window-decoder.ts';
 import type { DetectedLanguage } from './window-steps.ts';
 
-/** Said of a checkpoint that has no token for what precedes the audio, or that knows it from its table of tokens only. */
+/** Warning for a model without a usable token that introduces a prompt. */
 const PROMPT_IGNORED = "'prompt' is ignored: this model was not trained with prompts";
 
-/** Probability of the likeliest language from which on it is believed. */
+/** Probability from which on the detected language is believed. */
 const SURE_LANGUAGE = 0.5;
 
-/** A transcription as it is asked for: its samples at hand, or in a file. */
+/** A transcription request, with its samples in memory or in a file. */
 type Request = TranscriptionRequest<Float32Array | SampleFile>;
 
 interface Parts {
   readonly runner: WhisperRunner;
-  /** Tells where somebody speaks. */
+  /** Voice activity detection; absent = all audio is transcribed. */
   readonly vad?: VadRunner | undefined;
   readonly tokenizer: Tokenizer;
   /** Opens files of samples. */
   readonly platform: Pick<Platform, 'open'>;
-  /** Transcriptions at once, those that wait included. */
+  /** Most transcriptions at once, waiting ones included. */
   readonly maxQueued: number;
-  /** Language of speech whose own a model is not sure of; absent = its best guess. */
+  /** Language to assume if the model is not sure; absent = its best guess. */
   readonly fallbackLanguage?: string | undefined;
 }
 
@@ -57,7 +57,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
   readonly #jobs = new Set<Job>();
   #closed: EngineError | undefined;
   #resolveLost: (reason: string) => void = () => {};
-  /** Resolves with the reason when nothing can be answered any more, because a step failed. */
+  /** Resolves with the reason when a step has failed, after which nothing can be transcribed. */
   readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
 
   constructor(info: ModelInfo, parts: Parts) {
@@ -74,7 +74,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     });
   }
 
-  /** Reads what a model folder needs; loading allocates its slots, compiles and warms up. */
+  /** Reads a model folder's configuration and headers, and plans its memory; `load` then loads the weights, allocates the slots, compiles the kernels and warms them up. */
   static async prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<Transcriber>> {
     const folder = await openModelFolder(platform, source.path, source.id);
     const storage = weightStorage(config);
@@ -97,7 +97,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     return { demand, load };
   }
 
-  /** Loads a model that has the device for itself. */
+  /** Prepares and loads a model that shares the device with no other. */
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Transcriber> {
     return loadAlone(device, platform, config, await Transcriber.prepare(device, platform, source, config));
   }
@@ -127,7 +127,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     return new Transcriber(info, { runner, vad, tokenizer, platform, maxQueued: config.maxQueuedRequests, fallbackLanguage });
   }
 
-  /** Transcribes a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
+  /** Transcribes a request with a stream of events. Throws EngineError before the first event if it cannot be served. Leaving the iteration early aborts it. */
   async *transcribe(request: Request, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
     if (signal.aborted) throw requestAborted();
     const job = this.#accept(request);
@@ -145,13 +145,13 @@ export class Transcriber implements TaskOperations<'transcription'> {
     }
   }
 
-  /** Aborts what runs and waits for the last step. */
+  /** Ends every request with an error and waits for the step in flight. */
   async close(): Promise<void> {
     this.#fail(engineClosing());
     await this.#decoder.idle();
   }
 
-  /** Checks a request and makes it a job, whose windows are still to be cut. */
+  /** Validates a request and makes it a job, whose windows are still to be cut. Throws EngineError. */
   #accept({ samples, ...request }: Request): Job {
     if (this.#closed) throw this.#closed;
     const { runner, vad, tokenizer, maxQueued, platform } = this.#parts;
@@ -179,18 +179,18 @@ export class Transcriber implements TaskOperations<'transcription'> {
     return job;
   }
 
-  /** Finds what of a job's audio is heard and cuts that into windows, in which time the engine may close; starts the job where its language is known. */
+  /** Finds the speech of a job and cuts it into windows. Starts the job if its language is known. Throws if the engine is closed meanwhile. */
   async #cut(job: Job, signal: AbortSignal): Promise<void> {
     const { runner, vad } = this.#parts;
     if (vad) job.heard = await heardOf(job, vad, signal);
     await cutWindows(job, runner.model, signal);
     if (this.#closed) throw this.#closed;
-    // Nothing to hear a language in.
+    // In silence no language can be detected.
     if (job.windows.every(({ done }) => done)) job.language ??= languagesOf(runner.model.tokens)[0]!;
     if (job.language !== undefined) this.#start(job, job.language);
   }
 
-  /** The language asked for or the model's only one; undefined = to be detected. */
+  /** The language asked for, or the model's only one; undefined = to be detected. Throws EngineError('invalid_request') for a language that the model lacks. */
   #language(asked: string | undefined): string | undefined {
     const known = languagesOf(this.#parts.runner.model.tokens);
     if (asked !== undefined && !known.includes(asked)) {
@@ -200,7 +200,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     return asked ?? (known.length === 1 ? known[0] : undefined);
   }
 
-  /** What a model is less than half sure of is less likely than the language that is spoken here. */
+  /** Starts a job whose language was detected. If the model is not sure, the fallback language is likelier than its guess. */
   #detected(job: Job, detected: DetectedLanguage): void {
     const { fallbackLanguage } = this.#parts;
     const language = detected.probability < SURE_LANGUAGE ? (fallbackLanguage ?? detected.language) : detected.language;
@@ -223,7 +223,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     });
   }
 
-  /** Sends what the windows that are done have to say. */
+  /** Sends the segments of the windows that are done. */
   #emit(job: Job): void {
     const { runner, tokenizer } = this.#parts;
     const text = { decode: (ids: readonly number[]) => tokenizer.decode(ids), bytes: (id: number) => tokenizer.bytes(id) };
@@ -246,7 +246,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
   }
 }
 
-/** Ids of the text before the audio. Transcripts that people paste may hold times and other control tokens, which are no text: where a prompt has them, a step goes astray. */
+/** Encodes the prompt. Pasted transcripts may contain timestamps and other control tokens, which are dropped, because they would derail the decoder. */
 function hintOf(text: string, tokenizer: Tokenizer): number[] {
   const { special } = tokenizer.vocabulary;
   return tokenizer.encode(` ${text}`).filter((id) => !special.has(id));

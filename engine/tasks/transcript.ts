@@ -1,13 +1,14 @@
-/** From a window's tokens to segments with times; no GPU. */
+/** Turns a window's tokens into segments with times; no GPU. */
 import type { TranscriptSegment } from '../api.ts';
 
+/** The accepted tokens of a window, and its scores. */
 export interface WindowTokens {
   readonly tokens: readonly number[];
-  /** Seconds from the start of the audio. */
+  /** Start of the window in seconds of the audio. */
   readonly start: number;
   /** Seconds of audio in the window. */
   readonly seconds: number;
-  /** In hundredths of a second: where the window begins. */
+  /** Start of the window in hundredths of a second, as OpenAI's verbose_json has it. */
   readonly seek: number;
   readonly temperature: number;
   readonly avgLogprob: number;
@@ -15,27 +16,28 @@ export interface WindowTokens {
   readonly noSpeechProb: number;
 }
 
+/** The timestamp tokens of a model. */
 export interface TimestampTokens {
-  /** First timestamp id. */
+  /** Id of the first timestamp token. */
   readonly begin: number;
-  /** Seconds from one id to the next. */
+  /** Seconds between consecutive timestamp tokens. */
   readonly step: number;
 }
 
-/** What else is told of a segment's tokens; `first` is the index of the first in the window. */
+/** Computes the optional fields of a segment from its tokens; `first` is the index of the first of them in the window. */
 export type SegmentDetails = (
   tokens: readonly number[],
   first: number,
   segment: Pick<TranscriptSegment, 'start' | 'end'>,
 ) => Partial<Pick<TranscriptSegment, 'words' | 'logprobs'>>;
 
-/** Less audio than this after the last closed segment holds no word. */
+/** Audio after the last closed segment that is shorter than this cannot contain a word. */
 const LEAST_REST_SECONDS = 0.2;
 
 /**
- * Tells what a window's tokens account for. A pair of timestamps closes one segment and opens the next; when the last one opened is not closed
- * too, its speech goes on beyond what the model wrote. As in OpenAI's decoder the tokens after the pair are then dropped, and `rest` says from
- * where in the window, in seconds, it must be heard again. A single timestamp at the end says that no speech follows it.
+ * Cuts off an unfinished segment at a window's end. A pair of timestamps closes one segment and opens the next; if the last one opened is not closed, its speech
+ * goes on beyond what the model wrote. As in OpenAI's decoder, the tokens after that pair are then dropped, and `rest` is the time in the window, in seconds, from
+ * which on it must be transcribed again. A single timestamp at the end means that no speech follows.
  */
 export function closedTokens(
   tokens: readonly number[],
@@ -52,8 +54,8 @@ export function closedTokens(
 }
 
 /**
- * Cuts a window's tokens at its timestamps; without any it is one segment of the whole window. Times stay inside the window and never run
- * backwards. Segments without text are left out; `firstId` numbers them.
+ * Splits a window's tokens into segments at the timestamps; without timestamps there is one segment. Times stay within the window and never decrease. Segments without
+ * text are left out. Ids count from `firstId`.
  */
 export function toSegments(
   { tokens, start, seconds, ...scores }: WindowTokens,

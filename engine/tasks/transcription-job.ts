@@ -1,4 +1,4 @@
-/** A transcription while it runs: its windows on their way, and the events that those which are done make; no GPU. */
+/** The state of a running transcription: its windows, and the events that finished windows give; no GPU. */
 import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import type { KeptSound } from '../audio/kept-sound.ts';
 import type { SampleSource } from '../audio/sample-source.ts';
@@ -17,91 +17,91 @@ import type { Attempt } from './fallback.ts';
 import { closedTokens, toSegments } from './transcript.ts';
 import type { SegmentDetails, TimestampTokens } from './transcript.ts';
 
-/** A request while it runs. */
+/** A transcription request that is being served. */
 export interface Job {
   readonly request: Omit<TranscriptionRequest, 'samples'>;
   readonly sound: SampleSource;
-  /** What of it is transcribed. */
+  /** The audio that is transcribed: `sound` without what the speech gate left out. */
   heard: KeptSound;
   readonly events: AsyncQueue<TranscriptionEvent>;
-  /** Ids of the prompt text, without the token that begins it. */
+  /** Tokens of the request's prompt, without the token that introduces it. */
   readonly hint: readonly number[];
-  /** What the caller should know although the request is served. */
+  /** Warnings for the caller, sent with the start event. */
   readonly warnings: readonly string[];
-  /** In order of time. */
+  /** The windows in order of time. */
   readonly windows: Window[];
   language: string | undefined;
-  /** Windows whose segments were sent. */
+  /** Number of windows whose segments have been sent. */
   emitted: number;
   segments: number;
   text: string;
-  /** Of `inputTokens` those of the audio. */
+  /** Input tokens that stand for the audio. */
   readonly audioTokens: number;
   inputTokens: number;
   outputTokens: number;
 }
 
-/** One window on its way through a slot. */
+/** A window of audio, of at most the model's input length, and the state of its decoding. */
 export interface Window {
   readonly job: Job;
-  /** Names, with the token's position, the random numbers of sampling. */
+  /** Selects the random numbers of sampling, together with a token's position. */
   readonly seed: number;
-  /** First sample in what is heard of the audio, and how many there are; once its end is heard again in a window of its own, how many before that. */
+  /** First sample in the job's `heard`; `length` is the number of samples, which shrinks when the window's end becomes a window of its own. */
   readonly start: number;
   length: number;
-  /** They themselves, while the window has a slot or is next. */
+  /** The samples, while the window has a slot or is next. */
   samples: Float32Array | undefined;
-  /** How often what follows its last closed segment may still be heard again. */
+  /** How many more times audio after the last closed segment may become a window of its own. */
   readonly seeks: number;
   slot: number | undefined;
   prompt: readonly number[];
-  /** Tokens of the prompt that were submitted. */
+  /** Number of prompt tokens that have been submitted. */
   fed: number;
-  /** Tokens whose choice was submitted. */
+  /** Number of tokens whose sampling has been submitted. */
   planned: number;
-  /** Finds the tokens instead, where the model wants more than one beam, at temperature 0. */
+  /** Beam search, if the model uses several beams and the temperature is 0; else tokens are sampled one by one. */
   search: BeamSearch | undefined;
-  /** That it is decoded with now. */
+  /** Temperature of the current attempt. */
   temperature: number;
   tokens: number[];
-  /** Of each token. */
+  /** Log-probability of each token. */
   logprobs: number[];
-  /** Their sum, with the end's. */
+  /** Sum of the log-probabilities, that of the end-of-text token included. */
   logprob: number;
-  /** The model wrote the end behind them: there was no room for what else was said otherwise. */
+  /** Whether the model wrote end-of-text; if not, there was no room for the rest. */
   ended: boolean;
-  /** What its tokens came to, each time that all were there, and which of it stands. */
+  /** The finished attempts; `standing` is the one that was accepted. */
   readonly attempts: Attempt[];
   standing: Attempt | undefined;
-  /** Its text is dropped: what the model wrote was rejected, and it heard no speech. */
+  /** Whether the window counts as silence: its text was rejected, and the model heard no speech. */
   silent: boolean;
   noSpeechProb: number;
   done: boolean;
-  /** It is done, and the times of its words are on their way. */
+  /** Whether the times of its words are still being computed. */
   aligning: boolean;
-  /** Seconds in the window at which each token begins and the last ends, once they are there. */
+  /** Seconds in the window at which each token begins, and the last one ends; undefined until computed. */
   boundaries: readonly number[] | undefined;
 }
 
-/** A window that is too full is cut into parts of up to this share of it, unless it is shorter than so many seconds: nobody says so much in them. */
+/** A window whose text had no room is split into parts of at most this share of it, unless it is shorter than LEAST_CUT_SECONDS, in which nobody says so much. */
 const CUT_SHARE = 0.6;
 const LEAST_CUT_SECONDS = 4;
 
 type Model = Pick<WhisperModel, 'config' | 'tokens'>;
 
-/** Text of tokens together, and the bytes of one. */
+/** The parts of a tokenizer that are needed here. */
 export interface TokenText {
   decode(tokens: readonly number[]): string;
   bytes(token: number): Uint8Array;
 }
 
-/** Cuts what is heard of a job's audio into its windows, at pauses; silent ones are done. Reads all of it once and keeps none. */
+/** Cuts a job's audio into windows at pauses; silent windows are done at once. Reads all of the audio once and keeps none. Throws EngineError('aborted'). */
 export async function cutWindows(job: Job, { config }: Model, signal: AbortSignal): Promise<void> {
   const { sampleRate } = config.mel;
   for await (const { start, samples, silent } of cutAtPauses(job.heard, sampleRate, config.windows.samples / sampleRate)) {
     if (signal.aborted) throw requestAborted();
     const { length } = samples;
-    // A decoder that closes a segment every few steps of time would be heard again without end.
+    // Bounded, because a decoder that closes tiny segments would make new windows without end.
     const seeks = Math.ceil(length / sampleRate);
     job.windows.push({ ...newWindow(job, job.windows.length, { start, length }, seeks), noSpeechProb: silent ? 1 : 0, done: silent });
   }
@@ -114,11 +114,11 @@ function newWindow(job: Job, seed: number, { start, length }: Pick<Window, 'star
   }; // prettier-ignore
 }
 
-/** Whether a job's segments get times from the model. */
+/** Whether the model writes timestamps for this job. */
 export const isTimed = ({ request }: Job, { tokens, config }: Model): boolean =>
   (request.timestamps ?? 'none') !== 'none' && tokens.timestampBegin < config.vocabulary;
 
-/** Judges a window whose tokens are all there. True: it stands, or is silence; false: it is to be decoded again, for which it is made ready. */
+/** Judges a window's finished attempt. True: it is accepted, or the window is silence. False: the window has been reset for another attempt. */
 export async function isHeard(window: Window, model: Model, decode: (tokens: readonly number[]) => string): Promise<boolean> {
   const { job, tokens, logprobs, logprob, ended, temperature, attempts } = window;
   const { thresholds, timestampBegin } = model.tokens;
@@ -146,9 +146,9 @@ export async function isHeard(window: Window, model: Model, decode: (tokens: rea
 }
 
 /**
- * The windows that take the place of one whose tokens stand and fill all the room there is, so that what was said after them is missing: fast speech, and
- * scripts with several tokens a letter. None where the text is a guess, or where a closed segment says from where on to hear again. Numbers that are read
- * out pack as well as a loop does, so what repeats itself is cut too, but not over and over.
+ * Splits a window whose transcript ran out of room, as with fast speech and scripts that take several tokens per letter, and replaces it in its job by the parts.
+ * Returns no parts if the text is a guess, or if a closed segment tells from where on to transcribe again. Numbers that are read out compress as well as a loop does,
+ * so repetitive text is split too, but only down to half of the model's window.
  */
 export function withRoom(window: Window, model: Model): Window[] {
   const { job, samples, start, length, seeks, standing, tokens } = window;
@@ -170,7 +170,7 @@ export function withRoom(window: Window, model: Model): Window[] {
   return parts;
 }
 
-/** Counts a window whose tokens stand, cuts them to those that stand, and returns what it left unheard as a window of its own after it. */
+/** Counts an accepted window's tokens and cuts off an unfinished last segment; returns the audio of that as a new window, if it is not silent. */
 export function settle(window: Window, model: Model): Window | undefined {
   const { job, samples, start, length, seeks } = window;
   const { sampleRate } = model.config.mel;
@@ -185,27 +185,27 @@ export function settle(window: Window, model: Model): Window | undefined {
   if (isSilent(left, sampleRate)) return undefined;
   const after = newWindow(job, window.seed, { start: start + from, length: left.length }, seeks - 1);
   after.samples = left;
-  // What is heard again there has words of its own: attention may place the last ones of this window behind their beginning.
+  // The new window has words of its own, behind whose start attention could otherwise place this window's last words.
   window.length = from;
   job.windows.splice(job.windows.indexOf(window) + 1, 0, after);
   return after;
 }
 
-/** Whether the words of a window that has its tokens are to be timed. */
+/** Whether word times are to be computed for a decoded window. */
 export function wantsWords(window: Window): boolean {
   return window.job.request.timestamps === 'word' && window.tokens.length > 0 && !window.silent;
 }
 
-/** What of a window is aligned: its tokens, from the one on that says where the first text begins, and the encoder's positions that hold its sound. */
+/** Input of the alignment: all tokens, the index (`from`) of the first row whose attention is used, and the number of encoder positions with audio. */
 export function alignmentOf({ job, prompt, tokens, length }: Window, model: Model): { tokens: number[]; from: number; positions: number } {
   const { hop } = model.config.mel;
   const most = windowFrames(model.config, length) / 2;
   const positions = Math.min(most, Math.max(1, Math.floor(Math.ceil(length / hop) / 2)));
-  // A row attends to what comes next. A timestamp says where the first word begins; without any the prompt's end does.
+  // A row attends to the audio of the next token, so rows begin at the first timestamp or, without timestamps, at the prompt's last token.
   return { tokens: [...prompt, ...tokens], from: prompt.length - (isTimed(job, model) ? 0 : 1), positions };
 }
 
-/** Takes what alignmentOf attends to. */
+/** Computes a window's token times from the attention `matrix` [rows, positions] of its alignment. */
 export function takeAlignment(window: Window, model: Model, matrix: Float32Array, positions: number): void {
   const { step } = timesOf(model);
   const starts = [...warpedStarts(matrix, matrix.length / positions, positions)].map((position) => position * step);
@@ -217,10 +217,10 @@ const timesOf = ({ tokens, config: { mel } }: Model): TimestampTokens => ({
   step: (2 * mel.hop) / mel.sampleRate,
 });
 
-/** The language that is written. */
+/** Language of the transcript. */
 const textLanguage = ({ request, language }: Job): string => (request.task === 'translate' ? 'en' : (language ?? 'en'));
 
-/** Sends the segments of windows that are done, in order, and the end after the last; returns whether that was sent. */
+/** Sends the segments of finished windows, in order, and the finish event after the last; returns whether that was sent. */
 export function emitDone(job: Job, model: Model, text: TokenText): boolean {
   const { sampleRate } = model.config.mel;
   for (; job.emitted < job.windows.length; job.emitted++) {
@@ -248,20 +248,20 @@ export function emitDone(job: Job, model: Model, text: TokenText): boolean {
   return true;
 }
 
-/** A segment with its times in the whole audio, of times in what is heard of it. */
+/** Converts a segment's times from the transcribed audio to the whole audio. */
 function placed(heard: KeptSound, segment: TranscriptSegment, sampleRate: number): TranscriptSegment {
   const times = <Timed extends Pick<TranscriptWord, 'start' | 'end'>>(timed: Timed, undivided: boolean): Timed => {
     const { start, end } = heard.span({ start: timed.start * sampleRate, end: timed.end * sampleRate }, undivided);
     return { ...timed, start: start / sampleRate, end: end / sampleRate };
   };
-  // Nobody says half of a word before a silence that is left out, and half behind it.
+  // A word lies on one side of a silence that was left out.
   return { ...times(segment, false), ...(segment.words && { words: segment.words.map((word) => times(word, true)) }) };
 }
 
-/** Attention wanders in a pause: as in OpenAI's code a word that lies more than this, in seconds, outside its segment begins or ends with it. */
+/** Seconds that a word may exceed its segment. Attention wanders in pauses, so, as in OpenAI's code, a word further outside is clipped to the segment. */
 const WORD_SLACK = 0.5;
 
-/** What was asked for of a segment's tokens. */
+/** Computes word times and log-probabilities of segments, as far as the request asks for them. */
 function detailsOf(window: Window, sampleRate: number, text: TokenText): SegmentDetails {
   const { boundaries, standing, job } = window;
   return (tokens, index, segment) => ({
@@ -270,12 +270,12 @@ function detailsOf(window: Window, sampleRate: number, text: TokenText): Segment
   });
 }
 
-/** Bytes that are no whole character are U+FFFD in its text. */
+/** Log-probability of a token for the API. Bytes that are no whole character are U+FFFD in its text. */
 function tokenLogprob(bytes: Uint8Array, logprob: number): TokenLogprob {
   return { token: new TextDecoder().decode(bytes), logprob, bytes: [...bytes] };
 }
 
-/** Tokens of a segment, the first of which is the window's `index`-th. */
+/** Tokens of a segment; `index` is the index of the first in its window. */
 interface SegmentTokens {
   readonly tokens: readonly number[];
   readonly index: number;
@@ -291,7 +291,7 @@ function timedWords(
 ): TranscriptWord[] {
   const language = textLanguage(job);
   const at = (token: number): number => (start + Math.min(boundaries[token]! * sampleRate, length)) / sampleRate;
-  // A wide space between phrases, as Japanese has, is a piece of its own, but no word.
+  // An ideographic space between phrases, as in Japanese, is a piece of its own, but no word.
   const said = wordsOf(tokens, decode, language).filter(({ text }) => text.trim() !== '');
   const words = said.map(({ text, first, count }) => ({ text, start: at(index + first), end: at(index + first + count) }));
   const [first, last] = [words[0], words.at(-1)];

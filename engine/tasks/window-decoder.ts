@@ -1,7 +1,7 @@
 /**
- * Windows through the model's slots, those of all requests side by side: each is read, encoded and decoded, with the next step submitted before
- * the last one's tokens are read. Windows that are searched with several beams sit out one step in two, or on software adapters wait: their
- * next one depends on the tokens.
+ * Decodes the windows of all requests side by side in the model's slots: reads, encodes and decodes each, and submits the next step before the tokens of the last are
+ * read. Windows with beam search cannot do that, since their next step depends on the tokens: they take part in every other step or, on software adapters, the
+ * loop waits for their tokens.
  */
 import { EngineError, assert, stepFailed } from '../errors.ts';
 import type { WhisperRunner } from '../runner/whisper-runner.ts';
@@ -10,19 +10,19 @@ import type { Job, Window } from './transcription-job.ts';
 import { WindowSteps } from './window-steps.ts';
 import type { DetectedLanguage, SampledRow } from './window-steps.ts';
 
-/** Who is told what comes of the windows. */
+/** Callbacks of the decoder. */
 export interface WindowListener {
-  /** The first window of a job without a language has told it: give the job its prompt. */
+  /** The language of a job was detected in its first window; the job now needs its prompt. */
   language(job: Job, detected: DetectedLanguage): void;
   /** A window of the job is done. */
   done(job: Job): void;
-  /** The job cannot be heard further; it has been forgotten. */
+  /** The job failed, and has been dropped. */
   failed(job: Job, error: EngineError): void;
-  /** A step failed: nothing can be decoded any more. */
+  /** A step failed, after which nothing can be decoded. */
   lost(error: EngineError): void;
 }
 
-/** A step on the device. */
+/** A step in flight. */
 interface Submitted {
   readonly sampled: readonly SampledRow[];
   readonly result: ReturnType<WhisperRunner['step']>;
@@ -33,36 +33,36 @@ export class WindowDecoder {
   readonly #listener: WindowListener;
   readonly #decode: (tokens: readonly number[]) => string;
   readonly #steps: WindowSteps;
-  /** Windows without a slot, those of a request in order and requests by turns, and those with one. */
+  /** Windows without a slot: requests take turns, and a request's windows are in order. Those with a slot are in `#active`. */
   #waiting: Window[] = [];
   readonly #active = new Set<Window>();
   readonly #freeSlots: number[];
   #running: Promise<void> | undefined;
-  /** Windows whose words are being timed. */
+  /** Windows whose word times are being computed. */
   readonly #aligning = new Map<Window, Promise<void>>();
 
-  /** `decode` makes text of tokens, to see whether it repeats itself. */
+  /** `decode` turns tokens into text, by which repetitions are recognised. */
   constructor(runner: WhisperRunner, decode: (tokens: readonly number[]) => string, listener: WindowListener) {
     this.#runner = runner;
     this.#decode = decode;
     this.#listener = listener;
     this.#steps = new WindowSteps(runner);
-    // The first is taken first, and then again: slots that no window has had yet take no memory.
+    // A stack with slot 0 on top: a slot takes memory only once it has been used.
     this.#freeSlots = Array.from({ length: runner.slots }, (_, slot) => runner.slots - 1 - slot);
   }
 
-  /** Queues the windows of a job that are not done, and starts the loop unless it runs. */
+  /** Queues a job's windows that are not done, and starts the loop unless it is running. */
   add({ windows }: Job): void {
     this.#waiting.push(...windows.filter(({ done }) => !done));
     this.#running ??= this.#loop().catch((error: unknown) => this.#listener.lost(stepFailed('transcription', error)));
   }
 
-  /** Gives a job's windows their prompt; until then those that have a slot look for the language. */
+  /** Gives a job's windows their prompt. Until then, a window that has a slot detects the language. */
   prompt({ windows }: Job, prompt: readonly number[]): void {
     for (const window of windows) this.#steps.prepare(window, prompt);
   }
 
-  /** Forgets a job. */
+  /** Drops a job: its windows give up their slots. */
   drop(job: Job): void {
     this.#waiting = this.#waiting.filter((window) => window.job !== job);
     for (const window of job.windows) {
@@ -71,13 +71,13 @@ export class WindowDecoder {
     }
   }
 
-  /** Resolves when no step is under way. */
+  /** Resolves when no step is in flight and no word times are being computed. */
   async idle(): Promise<void> {
     await this.#running;
     await Promise.all(this.#aligning.values());
   }
 
-  /** Steps until nothing is left. One window is encoded a turn, so that others' steps (and other tasks) wait for no more than that. */
+  /** Runs steps until no window is left. At most one window is encoded per turn, so that steps and other tasks wait for no more than one encoding. */
   async #loop(): Promise<void> {
     let submitted: Submitted | undefined;
     try {
@@ -88,7 +88,7 @@ export class WindowDecoder {
           await this.#takeAll(submitted);
           submitted = undefined;
         }
-        // The window that was to come in may have gone while it was read.
+        // The window to be admitted may have been dropped while its samples were read.
         if (!submitted && this.#active.size === 0) continue;
         const { sampled, rows, copies } = this.#steps.plan(this.#active);
         assert(rows.length > 0 || submitted, `nothing to do for ${this.#active.size} active and ${this.#waiting.length} waiting windows`);
@@ -102,8 +102,8 @@ export class WindowDecoder {
   }
 
   /**
-   * Searched windows sit out the step after theirs. On a GPU half of them step while the host ponders the others' tokens; a software adapter shares
-   * its cores with the host, and one step for all is less work than two.
+   * Whether the loop waits for a step's tokens before it plans the next. Windows with beam search sit out the step after theirs. On a GPU half of them are stepped
+   * while the host processes the others' tokens; on a software adapter, which shares its cores with the host, one step for all is less work than two.
    */
   #waitsForTokens(): boolean {
     return this.#runner.software && [...this.#active].some(({ search }) => search !== undefined);
@@ -119,8 +119,8 @@ export class WindowDecoder {
   }
 
   /**
-   * The window that comes in next: of the request with the fewest slots, so that a long recording does not hold up a short one. A request's language is
-   * detected in its first window before the others follow.
+   * The next window to admit: of the request with the fewest slots, so that a long recording does not hold up a short one. While a request's language is being
+   * detected in its first window, its others wait.
    */
   #next(): Window | undefined {
     const slots = new Map<Job, number>();
@@ -131,14 +131,14 @@ export class WindowDecoder {
     return next;
   }
 
-  /** Requests with as many slots take turns: a job's windows, after those that are heard before them, come behind the others. Their samples are read again then. */
+  /** Moves a job's windows behind those of other requests, so that requests take turns; windows in `first` precede the job's others. Their samples are read again later. */
   #yield(job: Job, first: readonly Window[] = []): void {
     for (const window of first) window.samples = undefined;
     const others = this.#waiting.filter((one) => one.job !== job);
     this.#waiting = [...others, ...first, ...this.#waiting.filter((one) => one.job === job)];
   }
 
-  /** Reads the next window and gives it a slot. */
+  /** Reads the next window, gives it a slot and encodes it. */
   async #admit(): Promise<void> {
     const window = this.#freeSlots.length > 0 ? this.#next() : undefined;
     if (!window) return;
@@ -158,14 +158,14 @@ export class WindowDecoder {
     this.#runner.encode(window.slot, window.samples);
   }
 
-  /** Ends a window, or lets it begin again in its slot while the others go on. */
+  /** Finishes a window, or leaves it in its slot for another attempt. */
   async #judge(window: Window): Promise<void> {
     const heard = await isHeard(window, this.#runner.model, this.#decode);
-    // Its request may have gone away meanwhile.
+    // The job may have been dropped meanwhile.
     if (heard && this.#active.has(window)) this.#finish(window);
   }
 
-  /** Ends a window; what it left unheard comes before the others of its request, and so do the parts of one that had no room for its text. */
+  /** Finishes a window. Its unfinished end, or the parts of a window that ran out of room, are queued before its request's other windows. */
   #finish(window: Window): void {
     const parts = withRoom(window, this.#runner.model);
     if (parts.length > 0) {
@@ -177,7 +177,7 @@ export class WindowDecoder {
       );
       return;
     }
-    // Before what is heard again is cut off its tokens: it helps to tell where the last ones end.
+    // Aligned with all tokens, before the unfinished end is cut off, because those help to tell where the last ones end.
     if (wantsWords(window)) this.#align(window);
     const rest = settle(window, this.#runner.model);
     this.#release(window);
@@ -188,7 +188,7 @@ export class WindowDecoder {
     this.#listener.done(window.job);
   }
 
-  /** Times a window's tokens. The work is submitted at once, so the slot may have another window's sound when the times come. */
+  /** Computes a window's word times. The work is submitted at once, so the slot may be given to another window before the result arrives. */
   #align(window: Window): void {
     const { model } = this.#runner;
     const { tokens, ...where } = alignmentOf(window, model);
@@ -209,7 +209,7 @@ export class WindowDecoder {
     this.#aligning.set(window, taken());
   }
 
-  /** Takes a window's slot back; a step still in flight may write there, before whatever comes next. */
+  /** Frees a window's slot. A step in flight may still write to it, but before any work that is submitted later. */
   #release(window: Window): void {
     window.done = true;
     window.samples = undefined;

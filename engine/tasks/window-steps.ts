@@ -1,4 +1,4 @@
-/** What a window puts into a step of the decoder, and what it takes from one: its prompt, then token after token or beam after beam; no GPU. */
+/** Plans the decoder's steps: which rows each window contributes (prompt, token or beams), and what becomes of the sampled tokens; no GPU. */
 import { summarise } from '../ops/constrained-token.ts';
 import type { SampledToken, WhisperRunner } from '../runner/whisper-runner.ts';
 import { MAX_STEP_COPIES, MAX_STEP_ROWS } from '../runner/whisper-step.ts';
@@ -7,31 +7,31 @@ import { BeamSearch } from './beam-search.ts';
 import { isTimed } from './transcription-job.ts';
 import type { Window } from './transcription-job.ts';
 
-/** What a sampled row is for. */
+/** The purpose of a row that is sampled. */
 export interface SampledRow {
   readonly window: Window;
   readonly kind: 'token' | 'no speech' | 'language' | 'beam';
-  /** Which of the window's attempts it belongs to. */
+  /** Index of the window's attempt that it belongs to. */
   readonly attempt: number;
-  /** Of a beam. */
+  /** Lane of the beam search, for kind `beam`. */
   readonly lane?: number;
 }
 
-/** One step's work. */
+/** The work of one step. */
 export interface StepPlan {
   readonly rows: readonly StepRow[];
   readonly copies: readonly StepCopy[];
-  /** Of the rows that choose a token, in their order. */
+  /** Purpose of each row that is sampled, in the order of the rows. */
   readonly sampled: readonly SampledRow[];
 }
 
-/** From the random numbers of one attempt to those of the next; windows are numbered from 0 on. */
+/** Distance between the sampling seeds of a window's attempts; windows are numbered from 0. */
 const ATTEMPT_SEED = 2 ** 20;
 
-/** What a row settled: the language of its audio, or that its window has all its tokens. */
+/** What a row settled: the detected language, or that its window's attempt is finished. */
 export type Outcome = DetectedLanguage | 'finished' | undefined;
 
-/** The likeliest language of a window, and its probability among those that the model knows. */
+/** The likeliest language of a window, and its probability among the model's languages. */
 export interface DetectedLanguage {
   readonly language: string;
   readonly probability: number;
@@ -44,7 +44,7 @@ export class WindowSteps {
     this.#runner = runner;
   }
 
-  /** Gives a window its prompt and, where the model wants one, its search. */
+  /** Gives a window its prompt and, if the model uses several beams, its beam search. */
   prepare(window: Window, prompt: readonly number[]): void {
     window.prompt = prompt;
     if (window.done) return;
@@ -54,7 +54,7 @@ export class WindowSteps {
     window.search = new BeamSearch({ width: beams, prompt, eos: model.tokens.eos, limit: this.#limit(window) });
   }
 
-  /** The next step of these windows; without rows where each waits for what the step before chooses. */
+  /** Plans the next step of these windows; it has no rows if all of them wait for tokens of the step in flight. */
   plan(windows: Iterable<Window>): StepPlan {
     const plan = { rows: [] as StepRow[], copies: [] as StepCopy[], sampled: [] as SampledRow[] };
     for (const window of windows) {
@@ -66,9 +66,9 @@ export class WindowSteps {
     return plan;
   }
 
-  /** Takes what a row chose. */
+  /** Takes the tokens sampled for a row. */
   take({ window, kind, attempt, lane = 0 }: SampledRow, chosen: readonly SampledToken[]): Outcome {
-    // A step may have been submitted before what came of the one before was rejected.
+    // The row may belong to an attempt that was rejected after its step was submitted.
     if (window.done || attempt !== window.attempts.length) return undefined;
     if (kind === 'beam') return takeBeam(window, lane, chosen);
     const { tokens } = this.#runner.model;
@@ -91,7 +91,7 @@ export class WindowSteps {
   }
 
   #planLanguage(window: Window, { rows, sampled }: Planned): void {
-    // The prompts of other windows may have filled the step.
+    // `fed` > 0: detection is in flight. The step may also be full of other windows' prompts.
     if (window.fed > 0 || rows.length >= MAX_STEP_ROWS) return;
     const { tokens } = this.#runner.model;
     window.fed = 1;
@@ -151,14 +151,14 @@ export class WindowSteps {
     return { mask, timestamps, first, temperature, seed: seed + attempts.length * ATTEMPT_SEED };
   }
 
-  /** Tokens a window may have. */
+  /** Most tokens of a window's transcript. */
   #limit({ prompt }: Window): number {
     const { targetPositions } = this.#runner.model.config;
     return Math.min(Math.floor(targetPositions / 2), targetPositions - prompt.length);
   }
 }
 
-/** A plan while windows add to it. */
+/** A plan to which windows add their rows. */
 interface Planned {
   readonly rows: StepRow[];
   readonly copies: StepCopy[];

@@ -1,24 +1,24 @@
-/** Where a text spells added tokens: Hugging Face's tokenizers cut it there first. */
+/** Added tokens: a text is first split where it spells one, as in Hugging Face's tokenizers; only the rest is tokenised. */
 
-/** An entry of tokenizer.json's `added_tokens`, as far as we read it. */
+/** The fields of an entry of tokenizer.json's `added_tokens` that are read here. */
 export interface AddedToken {
   readonly id: number;
   readonly content: string;
   readonly special?: unknown;
-  /** Stands for itself only where no word goes on beside it. */
+  /** Match only as a whole word. */
   readonly single_word?: unknown;
-  /** Takes the white space in front of it, or behind it. */
+  /** Whether a match swallows the white space before (`lstrip`) or after it (`rstrip`). */
   readonly lstrip?: unknown;
   readonly rstrip?: unknown;
-  /** Is looked for in the normalised text. */
+  /** Match in the normalised text instead of the text as given; default: unless the token is special. */
   readonly normalized?: unknown;
 }
 
-/** A stretch of a text: an added token, or what lies between two. */
+/** A stretch of a text: an added token, or normalised text between two of them. */
 export interface Stretch {
   readonly token: AddedToken | undefined;
   readonly text: string;
-  /** Whether it is the first of the text. */
+  /** Whether the stretch begins the text. */
   readonly isFirst: boolean;
 }
 
@@ -31,6 +31,7 @@ const WORD_BEFORE = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]$/u;
 const WORD_BEHIND = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]/u;
 const SPACE = /\p{White_Space}/u;
 
+/** Splits texts at added tokens. */
 export class AddedTokens {
   readonly #raw: Node;
   readonly #normalized: Node;
@@ -43,7 +44,7 @@ export class AddedTokens {
     this.#normalize = normalize;
   }
 
-  /** The stretches of a text, normalised where they are no token. Those that are looked for in the text as it is come first. */
+  /** Splits a text into stretches. Tokens that match the text as given take precedence over those that match its normalised form. */
   cut(text: string): readonly Stretch[] {
     return cutAt(text, this.#raw).flatMap((stretch) => {
       if (stretch.token) return [stretch];
@@ -66,7 +67,7 @@ function treeOf(spelled: readonly (readonly [string, AddedToken])[]): Node {
   return root;
 }
 
-/** At the leftmost place where a token is spelled the longest one counts. */
+/** Splits a text at the tokens of a trie, leftmost first; of several tokens at one place the longest matches. */
 function cutAt(text: string, root: Node): Stretch[] {
   const stretches: Stretch[] = [];
   let done = 0;

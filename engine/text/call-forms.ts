@@ -1,31 +1,32 @@
-/** The forms in which models write calls of tools: which one a model has, its template says, or else its tokens. */
+/** The syntaxes in which model families write tool calls. A model's chat template, or else its vocabulary, tells which one it uses. */
 import { BufferedCalls, JsonCall, LONGEST_HEAD, readJsonCalls } from './json-call.ts';
 import type { CallPart, TaggedCall, Tools, WholeCall } from './json-call.ts';
 import { readGemmaCall, readPythonCalls } from './loose-values.ts';
 import { MistralCall } from './mistral-call.ts';
 import { XmlCall } from './xml-call.ts';
 
-/** A form of calls. */
+/** One syntax of tool calls: how they are recognised in an answer, and how a grammar or a prompt writes them. */
 export interface CallForm {
-  /** The first is what calls that a grammar holds begin with. */
+  /** Tags that begin a call. In free text, the first one triggers the grammar of strict tools. */
   readonly tags: readonly [CallTag, ...CallTag[]];
-  /** Special tokens that it has, if the model has them. */
+  /** Special tokens of the syntax, which must not be skipped when an answer is decoded; a model may lack some. */
   readonly tokens: readonly string[];
-  /** An answer that is nothing but JSON may be calls. */
+  /** Whether an answer that is nothing but JSON may be tool calls without tags. */
   readonly untagged: boolean;
   readonly writing: CallWriting;
 }
 
-/** A tag that begins calls, what closes it, if anything does, and what reads them. */
+/** A tag that begins tool calls, its closing tag, if there is one, and the parser for what follows. */
 export interface CallTag {
   readonly open: string;
   readonly close?: string;
-  /** What models may write behind a call that nothing closes. */
+  /** A closing tag that models may write after the call although they did not write its opening one. */
   readonly stray?: string;
+  /** Makes a parser for one call, given the tools offered. */
   readonly read: (tools: Tools) => TaggedCall;
 }
 
-/** How calls are written that a grammar holds, in a form that `tags` read: their arguments are JSON. */
+/** How tool calls are written in grammars and prompts, with JSON arguments: `begin`, then calls joined by `separator`, then `end`. The tags' parsers can read it. */
 export interface CallWriting {
   readonly begin: string;
   readonly call: (name: string) => readonly [begin: string, end: string];
@@ -38,7 +39,7 @@ const inTags = (open: string, close: string) => (name: string): readonly [string
 
 const HERMES_TAG: CallTag = { open: '<tool_call>', close: '</tool_call>', read: (tools) => new HermesCall(tools) };
 
-/** `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, as most models write it, and those that are asked to. */
+/** Hermes: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`. Most models write it, also those that only the system message asks for it. */
 export const HERMES: CallForm = {
   tags: [HERMES_TAG],
   tokens: ['<tool_call>', '</tool_call>'],
@@ -46,7 +47,7 @@ export const HERMES: CallForm = {
   writing: { begin: '', call: inTags('<tool_call>', '</tool_call>'), separator: '\n', end: '' },
 };
 
-/** Calls in JSON as a list between tags, or behind one. */
+/** A JSON list of calls between tags, or after an opening tag alone. */
 function listed(open: string, close: string | undefined, read: CallTag['read'], gap = ''): CallForm {
   return {
     tags: [{ open, ...(close !== undefined && { close }), read }],
@@ -73,7 +74,9 @@ function gemma(open: string, close: string, mark: string): CallForm {
 
 const mistral: CallTag['read'] = (tools) => new MistralCall(tools);
 
-/** By what names them in a template; `token` also where only the vocabulary has it. The first that fits counts. */
+/**
+ * Known syntaxes. The first whose marks all occur in the template is used; if there is none, the first whose `token` is in the vocabulary.
+ */
 const FORMS: readonly { readonly marks: readonly string[]; readonly token?: string; readonly form: CallForm }[] = [
   {
     marks: ['[TOOL_CALLS]', '[ARGS]'],
@@ -95,13 +98,13 @@ const FORMS: readonly { readonly marks: readonly string[]; readonly token?: stri
   { marks: ['<|tool_call|>'], form: { ...listed('<|tool_call|>', undefined, mistral), untagged: true } },
 ]; // prettier-ignore
 
-/** The form of a model whose template shows tools to it; `hasToken` tells the spellings of its tokens. */
+/** The call syntax of a model whose template handles tools; Hermes if none is recognised. `hasToken` tells whether the vocabulary has a token of that spelling. */
 export function callFormOf(template: string, hasToken: (token: string) => boolean): CallForm {
   const shown = FORMS.find(({ marks }) => marks.every((mark) => template.includes(mark)));
   return (shown ?? FORMS.find(({ token }) => token !== undefined && hasToken(token)))?.form ?? HERMES;
 }
 
-/** The first characters say whether a call is JSON or has its values as text. */
+/** A call between `<tool_call>` tags: JSON, or the XML form of Qwen3-Coder, as its first characters tell. */
 class HermesCall implements TaggedCall {
   readonly #tools: Tools;
   #call: TaggedCall | undefined;

@@ -1,4 +1,4 @@
-/** The Jinja chat template of a checkpoint: messages and tools to the text of a prompt, and what the template tells of the model. */
+/** A checkpoint's Jinja chat template: it renders messages and tools into a prompt, and reveals how the model writes reasoning and tool calls. */
 import type { ChatMessage } from '../api.ts';
 import { EngineError } from '../errors.ts';
 import { describe, isObject } from '../util/json.ts';
@@ -14,31 +14,31 @@ import type { PlainMessage } from './tool-messages.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 const FILE = 'chat_template.jinja';
-/** Of the processor of a model that also sees, whose tokenizer may have none (Mistral Small 3.1). */
+/** The processor's template file of a vision model, whose tokenizer may come without a template (Mistral Small 3.1). */
 const PROCESSORS = 'chat_template.json';
-/** Stands behind a text that the model is to go on with: private characters, which no template writes or trims. */
+/** Marks the end of a message that the model is to continue: private-use characters, which no template writes or trims. */
 const OPEN_END = '\u{f8fe}\u{f8ff}\u{f8fe}';
 
-/** A model has those whose first token it has. */
+/** Known tags of reasoning. A model uses the first whose opening token is in its vocabulary. */
 const THOUGHTS: readonly ThoughtTags[] = [
   THINK,
   { open: '<|channel>thought', close: '<channel|>', tokens: ['<|channel>', '<channel|>'] },
   { open: '[THINK]', close: '[/THINK]', tokens: ['[THINK]', '[/THINK]'] },
 ];
 
-/** Renders messages into a prompt with the Jinja template a checkpoint brings; the library gives templates raise_exception, strftime_now and tojson. */
+/** Renders messages into a prompt with a checkpoint's template; the Jinja library supplies raise_exception, strftime_now and tojson. */
 export class ChatTemplate {
   readonly #template: BoundedTemplate | undefined;
   readonly #source: string;
   readonly #variables: Readonly<Record<string, unknown>>;
-  /** How the model writes calls of tools. */
+  /** How the model writes tool calls. */
   readonly callForm: CallForm;
-  /** What the model writes around its thoughts, if it has any. */
+  /** Tags that the model writes around its reasoning; undefined for a model without reasoning. */
   readonly thoughts: ThoughtTags | undefined;
 
   /**
-   * `source` undefined: a base model without a template, whose prompt is the plain text of the messages. `hasToken` tells the spellings of the model's
-   * tokens.
+   * `source` is undefined for a base model without a template: its prompt is the text of the messages, joined by line breaks. `variables` are the template's
+   * constants, such as bos_token. `hasToken` tells whether the vocabulary has a token of that spelling. Throws EngineError('invalid_model') for a template that does not parse.
    */
   constructor(source: string | undefined, variables: Readonly<Record<string, unknown>> = {}, hasToken = (_: string): boolean => false) {
     this.#source = source ?? '';
@@ -56,7 +56,10 @@ export class ChatTemplate {
     }
   }
 
-  /** Takes chat_template.jinja of the folder, or chat_template of tokenizer_config.json (the one named `default` of several), or else of chat_template.json. */
+  /**
+   * Reads the template of a folder: chat_template.jinja, else `chat_template` of tokenizer_config.json (of several, the one named `default`), else that of
+   * chat_template.json. Throws EngineError('invalid_model') for a template that does not parse or takes too long.
+   */
   static async load(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate> {
     const source = (await folder.has(FILE))
       ? await folder.text(FILE)
@@ -68,7 +71,7 @@ export class ChatTemplate {
     return template;
   }
 
-  /** Refuses a template that no conversation can be rendered with; one that raises an exception may want other messages. */
+  /** Refuses a template that exceeds its budget on one short message. Other errors are let pass: the template may just want other messages. */
   #tryOut(): void {
     try {
       this.render([{ role: 'user', content: 'Hi' }]);
@@ -78,12 +81,12 @@ export class ChatTemplate {
     }
   }
 
-  /** A base model's prompt lacks the special tokens that a template writes: the tokenizer has to add them. */
+  /** Whether there is no template (a base model). The tokenizer then has to add the special tokens that a template would write. */
   get isPlain(): boolean {
     return this.#template === undefined;
   }
 
-  /** Whether answers are in Harmony. */
+  /** Whether the model answers in gpt-oss's Harmony format. */
   get isHarmony(): boolean {
     return isHarmony(this.#source);
   }
@@ -93,28 +96,28 @@ export class ChatTemplate {
     return showsTools(this.#source);
   }
 
-  /** Whether it takes them from a message of role `system`, as Phi-4-mini's does. */
+  /** Whether the template takes tools from the `tools` field of the system message, as Phi-4-mini's does. */
   get takesToolsInMessage(): boolean {
     return /['"]tools['"] in message/.test(this.#source);
   }
 
-  /** Whether it names them as SmolLM3's does, and prints each as a text. */
+  /** Whether the template takes tools as strings in the variable `xml_tools`, as SmolLM3's does. */
   get takesXmlTools(): boolean {
     return this.#source.includes('xml_tools');
   }
 
-  /** The prompt up to and including the last message's text, for the model to go on with. */
+  /** Renders the prompt up to the end of the last message's text, so that the model continues that message. Throws like `render`. */
   renderOpen(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
     const last = messages.at(-1);
     if (!last) return this.render(messages, extra);
-    // Looking for the text itself would find a short one, such as '<', in what the template writes behind it.
+    // A mark is needed: a short text such as '<' may also occur in what the template writes after it.
     const open = { ...last, content: textOf(last).trimEnd() + OPEN_END };
     const prompt = this.render([...messages.slice(0, -1), open], { ...extra, add_generation_prompt: false });
     const at = prompt.lastIndexOf(OPEN_END);
     return at < 0 ? prompt : prompt.slice(0, at);
   }
 
-  /** The prompt; throws EngineError('invalid_request') when the template refuses the conversation. */
+  /** Renders the prompt, with the header of the answer at its end. Throws EngineError('invalid_request') if the template refuses the messages. */
   render(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
     const read = callReader(this.#source);
     const given = messages.map((message) => this.#plain(message, read));
@@ -133,23 +136,23 @@ export class ChatTemplate {
     }
   }
 
-  /** A message as templates expect it: text content, a role they know, tool arguments as objects. */
+  /** Converts a message to what templates expect: content as one string, a role that they know, and arguments as `read` gives them. */
   #plain(message: ChatMessage, read: (call: unknown) => unknown): PlainMessage {
     const text = textOf(message);
     const role = message.role === 'developer' && !this.#source.includes('developer') ? 'system' : message.role;
     const { tool_calls: made = [], ...others } = message;
-    // Templates ask whether there is such a list, and take an empty one, as clients send it beside a text, for calls.
+    // Templates only ask whether `tool_calls` is there, and so take an empty list, which some clients send beside text, for calls.
     const calls = made.length > 0 ? { tool_calls: made.map(read) } : {};
     return { ...others, role, content: text, ...calls, ...this.#thinking(message, text) };
   }
 
-  /** gpt-oss's template has its own name for reasoning, and takes it beside a call only in the place of content. */
+  /** gpt-oss's template calls reasoning `thinking`, and refuses it beside a tool call that also has content. */
   #thinking({ reasoning_content: thinking, tool_calls: calls }: ChatMessage, text: string): { readonly thinking?: string } {
     return this.isHarmony && thinking !== undefined && !(calls && text !== '') ? { thinking } : {};
   }
 }
 
-/** chat_template of a JSON file: a text, or several by name. */
+/** The `chat_template` of a JSON file: a string, or a list of named ones. Throws EngineError('invalid_model') for anything else. */
 function configuredTemplate(file: string, configured: unknown): string | undefined {
   if (configured === undefined || configured === null) return undefined;
   const named = Array.isArray(configured) ? configured.filter(isObject) : [];
@@ -158,7 +161,7 @@ function configuredTemplate(file: string, configured: unknown): string | undefin
   throw new EngineError('invalid_model', `${file}: chat_template is ${describe(configured)}, expected a text, or a list of { name, template }`); // prettier-ignore
 }
 
-/** The text of a message, its parts joined. */
+/** The text of a message: its content, or its text parts concatenated. */
 export function textOf({ content }: ChatMessage): string {
   return typeof content === 'string' ? content : (content ?? []).map((part) => part.text).join('');
 }

@@ -1,30 +1,31 @@
-/** Token ids of a running answer -> text that can be sent: whole characters only, nothing that may yet become a stop string. */
+/** Incremental decoding of an answer: only whole characters are sent, and nothing that may yet become a stop sequence. */
+import { partialTag } from './output-parser.ts';
 
 const REPLACEMENT = '\ufffd';
 
-/** A character takes at most 4 byte tokens; text that still ends in U+FFFD after more is broken and goes out as it is. */
+/** Tokens that wait for a character to be completed. A character takes at most 4 byte tokens, so text that still ends in U+FFFD after this many is invalid, and is sent as it is. */
 const MAX_PENDING = 8;
 
 /**
- * Decodes incrementally. A token's text depends on its neighbours (leading spaces, bytes of one character), so a few settled tokens are
- * decoded again with the new ones and their text is taken off.
+ * Decodes token by token. A token's text depends on its neighbours (leading spaces, bytes of one character), so the last tokens that were sent are
+ * decoded again with the new ones, and their text is cut off.
  */
 export class Detokenizer {
   readonly #decode: (ids: readonly number[]) => string;
   #ids: number[] = [];
-  /** ids[0..settled) are context whose text has been given out. */
+  /** The first `#settled` ids are context: their text has been returned. */
   #settled = 0;
-  /** Tokens since the text ends within a character; those before may have had no text. */
+  /** Number of pushes since the text has ended within a character. */
   #partial = 0;
 
-  /** `before`: the tokens of a text that this one goes on from. Without them it begins as a text does: SentencePiece leaves out the space in front of its first word. */
+  /** `before`: tokens of the text that the answer continues. Without them SentencePiece drops the space before the first word, as at the start of a text. */
   constructor(decode: (ids: readonly number[]) => string, before: readonly number[] = []) {
     this.#decode = decode;
     this.#ids = this.#lastCharacter(before);
     this.#settled = this.#ids.length;
   }
 
-  /** The last tokens that end with a whole character; none where there is none. */
+  /** The shortest suffix of the tokens that ends with a whole character; none if MAX_PENDING tokens do not suffice. */
   #lastCharacter(ids: readonly number[]): number[] {
     for (let count = 1; count <= Math.min(ids.length, MAX_PENDING); count++) {
       const last = ids.slice(-count);
@@ -33,7 +34,7 @@ export class Detokenizer {
     return [];
   }
 
-  /** Text that a token completes; '' while it may be part of a character. */
+  /** Takes a token and returns the text that it completes; '' while the text ends within a character. */
   push(id: number): string {
     this.#ids.push(id);
     const settledText = this.#decode(this.#ids.slice(0, this.#settled));
@@ -42,7 +43,7 @@ export class Detokenizer {
     return this.#settle(text.slice(settledText.length));
   }
 
-  /** Whatever is left when the answer ends. */
+  /** Returns the remaining text when the answer ends. */
   flush(): string {
     const text = this.#decode(this.#ids).slice(this.#decode(this.#ids.slice(0, this.#settled)).length);
     return this.#settle(text);
@@ -56,7 +57,7 @@ export class Detokenizer {
   }
 }
 
-/** Finds stop strings across deltas. */
+/** Finds stop sequences in streamed text. */
 export class StopMatcher {
   readonly #stops: readonly string[];
   #held = '';
@@ -65,7 +66,10 @@ export class StopMatcher {
     this.#stops = stops;
   }
 
-  /** Text that is safe to send, cut before the earliest stop string if there is one, and what follows that, of which nothing is remembered. */
+  /**
+   * Takes the next text. Returns the text that is safe to send, cut before the earliest stop sequence if there is one, and `rest`, which follows that
+   * sequence and is not kept here.
+   */
   push(text: string): { readonly text: string; readonly stop: string | undefined; readonly rest: string } {
     const all = this.#held + text;
     let at = all.length;
@@ -77,26 +81,15 @@ export class StopMatcher {
         stop = candidate;
       }
     }
-    const keep = stop === undefined ? this.#possibleStart(all) : 0;
+    const keep = stop === undefined ? partialTag(all, this.#stops) : 0;
     this.#held = all.slice(at - keep, at);
     return { text: all.slice(0, at - keep), stop, rest: all.slice(at + (stop?.length ?? 0)) };
   }
 
-  /** What was held back, once nothing more comes. */
+  /** Returns the text that was held back, when the answer ends. */
   flush(): string {
     const text = this.#held;
     this.#held = '';
     return text;
-  }
-
-  /** Length of the longest end of `text` that a stop string begins with. */
-  #possibleStart(text: string): number {
-    let longest = 0;
-    for (const stop of this.#stops) {
-      for (let length = Math.min(stop.length - 1, text.length); length > longest; length--) {
-        if (text.endsWith(stop.slice(0, length))) longest = length;
-      }
-    }
-    return longest;
   }
 }

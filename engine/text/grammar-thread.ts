@@ -1,22 +1,22 @@
-/** The engine's side of one grammar thread: its calls as promises, each with a time limit. */
+/** The engine's side of one grammar worker thread: calls become promises, each with a time limit. */
 import { EngineError } from '../errors.ts';
 import type { PlatformWorker } from '../platform/platform.ts';
 import type { GrammarCall, GrammarReply, Vocabulary } from './grammar-worker.ts';
 
-/** What a grammar thread may take; see GRAMMAR_LIMITS. */
+/** Limits of one grammar thread; see GRAMMAR_LIMITS. */
 export interface ThreadLimits {
-  /** Of one call: a grammar that takes longer is refused. */
+  /** Time limit of one call; a grammar that takes longer is refused. */
   readonly milliseconds: number;
-  /** Of the library's memory: a grammar that takes more is refused. */
+  /** Limit of the WASM memory, in bytes; a grammar that takes more is refused. */
   readonly maxBytes: number;
-  /** Compiled grammars kept for the next request with the same schema. */
+  /** Number of compiled grammars kept for further requests with the same schema. */
   readonly kept: number;
 }
 
-/** A call failed and cannot succeed elsewhere. */
+/** A call failed, and would fail in any other thread too. */
 export class CallFailed extends Error {}
 
-/** The thread is gone with a call that was not to blame: it may be made again on another one. */
+/** The thread ended before a call that was not the cause; the call may be repeated in another thread. */
 export class ThreadLost extends Error {}
 
 interface Waiting {
@@ -25,26 +25,26 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** For starting a thread: its scripts are compiled and the vocabulary is read. */
+/** Time limit for starting a thread, which compiles its scripts and reads the vocabulary. */
 const LOAD_LIMIT_MS = 60_000;
 const GRACE_MS = 50;
 const NO_MASK = new Int32Array(0);
 
 export class GrammarThread {
-  /** Matchers that are open here, or being opened. */
+  /** Ids of the matchers that are open in this thread, or being opened. */
   readonly matchers = new Set<number>();
-  /** Keys of the grammars that were compiled here, the most recent last; the thread keeps as many. */
+  /** Keys of the compiled grammars that the thread still has, the most recently used last. */
   readonly #keys = new Set<string>();
   readonly #limits: ThreadLimits;
   readonly #worker: PlatformWorker;
   readonly #onEnd: (thread: GrammarThread) => void;
-  /** Calls without an answer, in order: the thread is at the first. */
+  /** Calls without a reply, in order; the thread is working on the first. */
   #waiting: Waiting[] = [];
   #deadline: ReturnType<typeof setTimeout> | undefined;
   #bytes = 0;
   #ended = false;
 
-  /** `onEnd` is called once, before the calls that wait are rejected. */
+  /** `onEnd` is called once, before the waiting calls are rejected. */
   constructor(worker: PlatformWorker, vocabulary: Vocabulary, limits: ThreadLimits, onEnd: (thread: GrammarThread) => void) {
     this.#worker = worker;
     this.#limits = limits;
@@ -55,38 +55,42 @@ export class GrammarThread {
     this.#post({ call: { type: 'load', vocabulary, maxBytes, kept }, resolve: () => {}, reject: () => {} });
   }
 
-  /** Whether it is at work on something other than a step of a matcher, which takes long. */
+  /** Whether a grammar is being compiled or the vocabulary loaded, which takes much longer than a step of a matcher. */
   get isCompiling(): boolean {
     return this.#waiting.some(({ call }) => call.type === 'open' || call.type === 'load');
   }
 
-  /** Whether nothing runs in it. */
+  /** Whether no matcher is open in the thread. */
   get isIdle(): boolean {
     return this.matchers.size === 0;
   }
 
-  /** What waits for an answer and what will come back for one. */
+  /** How busy the thread is: open matchers and waiting calls. */
   get load(): number {
     return this.matchers.size + this.#waiting.length;
   }
 
+  /** The library's WASM memory in bytes, as of the last reply. */
   get bytes(): number {
     return this.#bytes;
   }
 
+  /** Whether the thread still has this compiled grammar. */
   hasCompiled(key: string): boolean {
     return this.#keys.has(key);
   }
 
+  /** Whether the thread is compiling this grammar, or about to. */
   isOpening(key: string): boolean {
     return this.#waiting.some(({ call }) => call.type === 'open' && call.key === key);
   }
 
-  /** Answers with the mask, empty for `close`. Rejects with CallFailed or ThreadLost. */
+  /** Makes a call; resolves with the token mask, which is empty for `close`. Rejects with CallFailed or ThreadLost. */
   ask(call: GrammarCall): Promise<Int32Array> {
     return new Promise((resolve, reject) => this.#post({ call, resolve, reject }));
   }
 
+  /** Terminates the thread; waiting calls reject with ThreadLost. */
   end(): Promise<void> {
     this.#end('it was ended', false);
     return this.#worker.terminate();
@@ -99,13 +103,13 @@ export class GrammarThread {
     this.#worker.post(waiting.call);
   }
 
-  /** The clock runs for the call that the thread is at. */
+  /** Restarts the time limit, for the call that the thread is working on. */
   #watch(): void {
     clearTimeout(this.#deadline);
     const [first] = this.#waiting;
     if (!first) return;
     const milliseconds = first.call.type === 'load' ? LOAD_LIMIT_MS : this.#limits.milliseconds;
-    // Where this thread itself was busy all the time, the answer is there and is read first.
+    // If this thread was blocked meanwhile, the reply is already queued; a short grace lets it be read first.
     const giveUp = (): void => this.#giveUp(`it takes more than ${milliseconds / 1000} s`);
     this.#deadline = setTimeout(() => (this.#deadline = setTimeout(giveUp, GRACE_MS)), milliseconds);
   }
@@ -132,7 +136,7 @@ export class GrammarThread {
     void this.#worker.terminate();
   }
 
-  /** The call it was at is to blame, unless the end was asked for; the rest may be made again, except where the thread could not even start. */
+  /** Rejects the waiting calls: the first as the cause (unless `blame` is false), the others as repeatable, except when the thread could not even start. */
   #end(why: string, blame = true): void {
     if (this.#ended) return;
     this.#ended = true;

@@ -1,6 +1,6 @@
 /**
- * Constrained decoding: which tokens may come next, as a bitmask the sampler applies on the GPU. The automaton is xgrammar (WASM), which runs in
- * threads of its own; this file deals grammars out to them and is what one sequence carries. How, and why: engine/README.md.
+ * Constrained decoding: which tokens may come next, as a bitmask that the sampler applies on the GPU. The grammar automaton is xgrammar (WASM), which runs in
+ * worker threads. `Grammars` distributes grammars over these threads; a sequence carries a `GrammarMatcher`. engine/README.md says how, and why.
  */
 import { EngineError, engineClosing } from '../errors.ts';
 import type { PlatformWorker } from '../platform/platform.ts';
@@ -14,44 +14,46 @@ import { findMalformed, findSchemaProblem } from './json-schema.ts';
 import type { SchemaProblem } from './json-schema.ts';
 import { normalizeSchema, objectsOf } from './schema-normal.ts';
 
-/** What an answer must look like. */
+/** What an answer is constrained to. */
 export type Constraint =
   | JsonConstraint
   | CallsConstraint
-  /** One or the other, as its first characters say. */
+  /** JSON or tool calls; the answer's first characters decide which. */
   | { readonly type: 'json_or_calls'; readonly json: JsonConstraint; readonly calls: CallsConstraint }
-  /** Any text, and calls that are what they must be. */
+  /** Free text, in which tool calls must be valid. */
   | { readonly type: 'text_and_calls'; readonly calls: CallsConstraint };
 
 type JsonConstraint = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: unknown };
 
-/** Tool calls in a form that output-parser.ts reads; `single` = exactly one. */
+/** Tool calls and nothing else, in a form that output-parser.ts reads; `single` = exactly one call. */
 interface CallsConstraint {
   readonly type: 'tool_calls';
   readonly tools: readonly CallableTool[];
   readonly single: boolean;
-  /** Without it as `<tool_call>` and JSON. */
+  /** How the model writes calls; default: Hermes, which is JSON within `<tool_call>`. */
   readonly form?: CallForm;
 }
 
+/** A tool that the answer may call. */
 export interface CallableTool {
   readonly name: string;
   /** JSON Schema of the arguments; absent = none. */
   readonly parameters?: unknown;
-  /** In other text, calls without tags are held to it too. */
+  /** In free text, also constrain calls of this tool that the model writes without tags. */
   readonly strict?: boolean;
 }
 
+/** Bounds of the threads that compute grammars. */
 export interface GrammarLimits extends ThreadLimits {
-  /** Threads at most. Grammars in use beyond that share them. */
+  /** Most threads; further grammars share them. */
   readonly threads: number;
-  /** Characters of all tools' schemas together. */
+  /** Most characters of all tools' schemas together. */
   readonly toolCharacters: number;
-  /** A thread that took more is ended when nothing runs in it: WebAssembly gives nothing back. */
+  /** WASM memory, in bytes, above which an idle thread is ended, because WebAssembly memory never shrinks. */
   readonly keptBytes: number;
 }
 
-/** Measured with 4,096 tokens: 16 MiB a thread, and 113 MiB for the largest grammar; with 49,152 tokens 17 and 175 MiB. */
+/** Measured memory of a thread: 16 MiB, and 113 MiB for the largest grammar, with a vocabulary of 4,096 tokens; 17 and 175 MiB with 49,152. */
 export const GRAMMAR_LIMITS: GrammarLimits = {
   threads: 4,
   milliseconds: 30_000,
@@ -63,7 +65,7 @@ export const GRAMMAR_LIMITS: GrammarLimits = {
 
 const NO_PARAMETERS = { type: 'object', properties: {}, additionalProperties: false };
 
-/** Compiles constraints for one vocabulary, in threads that are started when they are needed. */
+/** Compiles constraints for one vocabulary, in threads that are started on demand. */
 export class Grammars {
   readonly #startWorker: () => PlatformWorker;
   readonly #readVocabulary: () => Vocabulary;
@@ -73,22 +75,22 @@ export class Grammars {
   #nextMatcher = 0;
   #closed = false;
 
-  /** The vocabulary is read at the first request. */
+  /** `readVocabulary` is called once, for the first constraint. */
   constructor(startWorker: () => PlatformWorker, readVocabulary: () => Vocabulary, limits = GRAMMAR_LIMITS) {
     this.#startWorker = startWorker;
     this.#readVocabulary = readVocabulary;
     this.#limits = limits;
   }
 
-  /** A fresh matcher. Throws EngineError('invalid_json_schema') naming keyword and JSON pointer when the schema cannot be enforced. */
+  /** Compiles a constraint into a new matcher. Throws EngineError('invalid_json_schema') that names keyword and JSON pointer if the schema cannot be enforced. */
   async start(constraint: Constraint): Promise<GrammarMatcher> {
     const [matcher] = await this.startSeveral(constraint, 1);
     return matcher!;
   }
 
-  /** Fresh matchers of one grammar. */
+  /** Compiles a constraint into `count` independent matchers, one per sequence. Throws like `start`. */
   async startSeveral(constraint: Constraint, count: number): Promise<readonly GrammarMatcher[]> {
-    // Checking what is large takes its time, on the thread that steps: once for all matchers.
+    // Checking a large schema takes a while, on the thread that runs the steps, so it is done once for all matchers.
     const source = sourceOf(constraint, this.#limits);
     const key = JSON.stringify(source);
     const matchers: GrammarMatcher[] = [];
@@ -116,7 +118,7 @@ export class Grammars {
     await Promise.all([...this.#threads].map((thread) => thread.end()));
   }
 
-  /** Opens a matcher in a thread, and again in another one as long as threads are lost by what others do. */
+  /** Opens a matcher in a thread; if that thread is lost to another grammar's failure, tries again in another. */
   async #open({ source, key, matcher }: OpenGrammar, tokens: readonly number[]): Promise<OpenMatcher> {
     for (;;) {
       const thread = this.#threadFor(key);
@@ -132,8 +134,8 @@ export class Grammars {
   }
 
   /**
-   * Where a grammar is compiled or was. A thread in which others' matchers run is the last choice, because these wait while it compiles, and so is
-   * one that compiles something else.
+   * Picks the thread for a grammar: one that is compiling it, else one that has it compiled and is not compiling another, else an idle one, else a new one. Sharing a busy thread comes
+   * last, because its matchers wait while it compiles.
    */
   #threadFor(key: string): GrammarThread {
     if (this.#closed) throw engineClosing();
@@ -160,7 +162,7 @@ export class Grammars {
 
   #release(thread: GrammarThread, matcher: number): void {
     if (!thread.matchers.delete(matcher)) return;
-    // A thread that was lost has forgotten it already.
+    // A lost thread rejects, and has no matcher to close.
     thread.ask({ type: 'close', matcher }).catch(() => {});
     if (!thread.isIdle || thread.bytes <= this.#limits.keptBytes) return;
     this.#threads.delete(thread);
@@ -174,14 +176,14 @@ interface OpenGrammar {
   readonly matcher: number;
 }
 
-/** A matcher in a thread, with the mask of its state. */
+/** A matcher in a thread, with the token mask of its initial state. */
 interface OpenMatcher {
   readonly mask: Int32Array;
   readonly advance: (call: { readonly rollback: number; readonly token?: number }) => Promise<Int32Array>;
   readonly close: () => void;
 }
 
-/** Checks and normalises the schemas of a constraint. */
+/** Checks and normalises a constraint's schemas; throws EngineError('invalid_json_schema'). */
 function sourceOf(constraint: Constraint, limits: GrammarLimits): GrammarSource {
   if (constraint.type === 'json_or_calls')
     return { type: 'json_or_calls', json: jsonSource(constraint.json), calls: callsSource(constraint.calls, limits) };
@@ -220,23 +222,23 @@ function callsSource(constraint: CallsConstraint, { toolCharacters }: GrammarLim
   return { type: 'tool_calls', tools, single: constraint.single, begin, separator, end };
 }
 
-/** Throws the contract's error for the first keyword that cannot be enforced. */
+/** Throws EngineError('invalid_json_schema') for the first keyword of a schema that cannot be enforced. */
 export function refuseUnsupported(schema: unknown, param = 'responseFormat.schema'): void {
   refuse(findSchemaProblem(schema), param);
 }
 
-/** The same for the schema of a tool's parameters, which has to allow an object. */
+/** Throws EngineError('invalid_json_schema') if a tool's parameters cannot be enforced: for an unsupported keyword, or a schema that allows no object. */
 export function refuseArguments(schema: unknown, param: string): void {
   refuse(findArgumentsProblem(schema), param);
 }
 
-/** Why calls cannot be held to a schema of parameters, if they cannot. */
+/** Why a tool's parameters cannot be enforced; undefined if they can. */
 export function findArgumentsProblem(schema: unknown): SchemaProblem | undefined {
   const none = { pointer: '/', keyword: 'type', message: 'the arguments of a tool are an object' };
   return findSchemaProblem(schema) ?? (objectsOf(schema) === undefined ? none : undefined);
 }
 
-/** Throws the contract's error for the first keyword that has no such value: of a schema that is shown to the model and not enforced. */
+/** Throws EngineError('invalid_json_schema') for the first keyword with an invalid value: the check of schemas that are shown to the model but not enforced. */
 export function refuseMalformed(schema: unknown, param: string): void {
   refuse(findMalformed(schema), param);
 }
@@ -246,14 +248,14 @@ function refuse(problem: SchemaProblem | undefined, param: string): void {
   throw new EngineError('invalid_json_schema', `schema at ${problem.pointer}: ${problem.message} ('${problem.keyword}')`, { param });
 }
 
-/** The state of one constrained sequence: what it has written is known here, so that it outlives the thread that computes its masks. */
+/** The grammar state of one sequence. It keeps the accepted tokens, so that it can be reopened when the thread that computes its masks is lost. */
 export class GrammarMatcher {
   readonly #stopTokenIds: ReadonlySet<number>;
   readonly #open: (tokens: readonly number[]) => Promise<OpenMatcher>;
   readonly #tokens: number[] = [];
   #opened: Promise<OpenMatcher>;
   #close: (() => void) | undefined;
-  /** Of the state after `#tokens`. */
+  /** Token mask of the state after `#tokens`. */
   #mask: Promise<Int32Array>;
   #known: Int32Array | undefined;
   #terminated = false;
@@ -267,17 +269,17 @@ export class GrammarMatcher {
     this.#mask = this.#note(this.#opened.then(({ mask }) => mask));
   }
 
-  /** One bit a token id, 1 = allowed, 32 ids a word. Rejects where the thread of a grammar fails at it. */
+  /** Token mask of the current state: bit `id & 31` of word `id >> 5` is 1 if the token is allowed. Rejects if the grammar fails in its thread. */
   bitmask(): Promise<Int32Array> {
     return this.#mask;
   }
 
-  /** The same, once it is known. */
+  /** The token mask of the current state if it has been computed; else undefined. */
   get mask(): Int32Array | undefined {
     return this.#known;
   }
 
-  /** Advances by a token sampled under the last mask; false when the grammar does not allow it. */
+  /** Advances by a token; false, without effect, if the mask does not allow it or is not computed yet. */
   accept(token: number): boolean {
     if (((this.#known?.[token >> 5] ?? 0) >>> (token & 31) & 1) === 0) return false; // prettier-ignore
     this.#terminated = this.#stopTokenIds.has(token);
@@ -286,13 +288,13 @@ export class GrammarMatcher {
     return true;
   }
 
-  /** Takes back the last `count` tokens (speculation), none of them a stop token. */
+  /** Takes back the last `count` tokens, for speculative decoding; none of them may be a stop token. */
   rollback(count: number): void {
     this.#tokens.length -= count;
     this.#advance({ rollback: count });
   }
 
-  /** True after the stop token. */
+  /** Whether a stop token has been accepted. */
   get terminated(): boolean {
     return this.#terminated;
   }

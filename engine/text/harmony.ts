@@ -1,11 +1,11 @@
 /**
- * Splits an answer in Harmony, as gpt-oss writes it (https://cookbook.openai.com/articles/openai-harmony), as it streams. An answer is messages:
+ * Parses an answer in Harmony, the format of gpt-oss (https://cookbook.openai.com/articles/openai-harmony), while it streams. An answer is a sequence of messages:
  *
  *     <|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...<|return|>
  *     <|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{...}<|call|>
  *
- * `analysis` is reasoning, `final` and what `commentary` says before a call are content, a message to `functions.NAME` calls that tool. The result does not depend
- * on where the stream is cut.
+ * The channel `analysis` is reasoning; `final`, and `commentary` without a recipient, are content; a message to `functions.NAME` calls that tool. The result does
+ * not depend on how the stream is divided into pieces.
  */
 import { JsonScan } from './json-scan.ts';
 import { firstTag, merge, partialTag } from './output-parser.ts';
@@ -14,26 +14,27 @@ import type { AnswerParser, OutputEvent, Within } from './output-parser.ts';
 const START = '<|start|>';
 const CHANNEL = '<|channel|>';
 const MESSAGE = '<|message|>';
-/** What ends a message; the last two begin the next one's header. */
+/** Tags that end a message; the last two also begin the next message's header. */
 const ENDS = ['<|end|>', '<|return|>', '<|call|>', START, CHANNEL];
-/** How headers begin: the first one of an answer goes on where the prompt ends. */
+/** Possible beginnings of a header. An answer's first header continues one that the prompt began. */
 const HEADS = [START, CHANNEL, MESSAGE, '<|constrain|>', 'to='];
-/** Characters of the longest header: a role, a tool's name and a channel. */
+/** Most characters of a header, which has a role, a tool's name and a channel. */
 const LONGEST_HEADER = 512;
-/** Between two messages of one kind. */
+/** Separates the texts of two messages of the same kind. */
 const PARAGRAPH = '\n\n';
 
-/** The tokens that end an answer: a model may name one of them only. */
+/** Tokens that end an answer. A model's configuration may list only one of them as EOS. */
 export const HARMONY_ENDS = ['<|return|>', '<|call|>'] as const;
 
-/** What a template writes in front of an answer that is held to a grammar: it has no other messages, and a call is in the form that the grammar has. */
+/** Header, written into the prompt, of a constrained answer of content: such an answer is this one message. */
 export const HARMONY_CONTENT = `${CHANNEL}final${MESSAGE}`;
+/** Header, written into the prompt, of a constrained answer of tool calls, which are in the grammar's own form. */
 export const HARMONY_CALLS = `${CHANNEL}commentary${MESSAGE}`;
 
 export interface HarmonyOptions {
-  /** The prompt, which may have begun a message. */
+  /** Text of the prompt, which may end within a message. */
   readonly prompt: string;
-  /** Reasoning is told apart; otherwise it is content. */
+  /** Separate reasoning from content. */
   readonly separate: boolean;
   /** Names of the tools offered. */
   readonly tools: readonly string[];
@@ -41,23 +42,24 @@ export interface HarmonyOptions {
   readonly single?: boolean;
 }
 
-/** Whether a chat template writes Harmony. */
+/** Whether a chat template is in the Harmony format. */
 export function isHarmony(template: string): boolean {
   return [START, CHANNEL, MESSAGE].every((tag) => template.includes(tag));
 }
 
+/** Parses the answers of gpt-oss. */
 export class HarmonyParser implements AnswerParser {
   readonly #separate: boolean;
   readonly #tools: ReadonlySet<string>;
   readonly #single: boolean;
-  /** What the message under way is; undefined in a header and between messages. */
+  /** Kind of the current message; undefined within a header and between messages. */
   #kind: 'content' | 'reasoning' | 'arguments' | undefined;
-  /** Text not yet given away: a header, or what may be the beginning of a tag. */
+  /** Text held back: part of a header, or of what may be a tag. */
   #held = '';
   #calls = 0;
-  /** Reads the arguments under way. */
+  /** Scanner of the current call's arguments. */
   #scan = new JsonScan();
-  /** Whether the message under way has said something, and which kinds have before it. */
+  /** Whether the current message has had text; `#spoken` are the kinds of messages that have. */
   #spoke = false;
   readonly #spoken = new Set<string>();
 
@@ -78,7 +80,7 @@ export class HarmonyParser implements AnswerParser {
     return this.#kind === 'arguments' ? 'call' : 'text';
   }
 
-  /** The one call that is wanted is there, whole. */
+  /** True once the single call that is wanted is complete. */
   get done(): boolean {
     return this.#single && this.#calls > 0 && this.#kind !== 'arguments';
   }
@@ -90,7 +92,7 @@ export class HarmonyParser implements AnswerParser {
     return merge(events);
   }
 
-  /** A header that was cut says nothing; of a message that was, what may have been a tag is text. One that is closed is whole. */
+  /** Ends the answer. Held text of a message is returned, that of an incomplete header dropped. `closed`: a token completed the message. */
   finish(closed = false): OutputEvent[] {
     const events: OutputEvent[] = [];
     if (this.#kind) this.#emit(events, this.#kind, this.#held);
@@ -108,7 +110,7 @@ export class HarmonyParser implements AnswerParser {
     this.#open(isHeader ? text.slice(0, end) : '', events);
     if (isHeader) this.#held = text.slice(end + MESSAGE.length);
     else {
-      // What is no message of any form is shown as it was written, a tag in front of it included: it would begin a header again.
+      // Text that is no message is shown as written. Its first character is shown at once: if it begins a tag, it would be taken for a header again.
       const shown = text.startsWith('<') ? this.#held.length - text.length + 1 : 0;
       this.#emit(events, 'content', this.#held.slice(0, shown));
       this.#held = this.#held.slice(shown);
@@ -128,14 +130,14 @@ export class HarmonyParser implements AnswerParser {
     return true;
   }
 
-  /** The end of a call's arguments: what is missing of those that are whole, or what is held of those that were cut. */
+  /** Ends a call's arguments: completes them if the message was closed, else returns what the scanner holds back. */
   #end(events: OutputEvent[], closed: boolean): void {
     this.#say(events, 'arguments', closed ? this.#scan.close() : this.#scan.cut());
-    // A tool without parameters may be called without a word; a client parses what it gets.
+    // A call of a tool without parameters may have no arguments at all, but clients parse them as JSON.
     if (closed && !this.#spoke) this.#emit(events, 'arguments', '{}');
   }
 
-  /** Begins the message of a header. */
+  /** Begins the message that follows a header. */
   #open(header: string, events: OutputEvent[]): void {
     const [, channel] = /<\|channel\|>\s*([a-z]+)/.exec(header) ?? [];
     const [, tool] = /\bto=functions\.([^\s<]+)/.exec(header) ?? [];

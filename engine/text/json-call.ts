@@ -1,54 +1,58 @@
-/** Calls between their tags, as they come: what they are to the parser of answers, and those written as JSON. */
+/** Streaming parsers of tool calls: the interface that OutputParser uses, and the implementation for calls written as JSON. */
 import { isObject } from '../util/json.ts';
 import { JsonScan, readJson } from './json-scan.ts';
 import { UntaggedCalls } from './untagged-calls.ts';
 
-/** A piece of a call: its name, once, and then its arguments, JSON text. The next name begins the next call. */
+/** A piece of a tool call: first its name, then pieces of its arguments, which together are JSON text. Another name begins the next call. */
 export interface CallPart {
   readonly type: 'name' | 'arguments';
   readonly text: string;
 }
 
-/** A whole call; its arguments are JSON text. */
+/** A complete tool call; its arguments are JSON text. */
 export interface WholeCall {
   readonly name: string;
   readonly arguments: string;
 }
 
-/** JSON Schemas of parameters, by tool. */
+/** The tools offered: parameter schema by name. */
 export type Tools = ReadonlyMap<string, unknown>;
 
-/** What follows a tag that begins calls, as it comes. */
+/** A streaming parser of the text after a tag that begins tool calls. */
 export interface TaggedCall {
-  /** Everything so far. */
+  /** All text of the call so far. */
   readonly text: string;
-  /** True once a name was passed on. */
+  /** True once a call's name has been returned. */
   readonly started: boolean;
-  /** Where no tag closes it: what stood behind its end in the last piece, and is none of `text`. */
+  /** Text after the end of a call that has no closing tag; undefined until it ends. Not part of `text`. */
   readonly rest?: string | undefined;
+  /** Takes the next text of the call; returns the parts that it completes. */
   push(piece: string): CallPart[];
-  /** What is still to be said at the closing tag, or at the end of the answer where no name was passed on. */
+  /** Returns the remaining parts at the closing tag, or at the end of an answer in which the call's name was never complete. */
   end(): CallPart[];
-  /** What is still to be said of a call that the end of the answer cut behind its name. */
+  /** Returns the remaining parts of a call that the end of the answer cut off after its name. */
   cut?(): CallPart[];
   /**
-   * How much of `text`, which begins with the closing tag, belongs to the call, because the tag stands in a string of it; 0 where the tag closes the call. undefined: only
-   * more of the text says so, and the next call brings it.
+   * Number of characters of `text`, which begins with the closing tag, that belong to the call because the tag is within one of its strings; 0 if the tag
+   * closes the call. Undefined if that cannot be told yet: the caller asks again with more text.
    */
   goesOn?(text: string, close: string): number | undefined;
 }
 
-/** Characters of a call in front of its arguments: what is longer is read when it is whole. */
+/** Most characters before a call's arguments. A call with a longer head is not streamed, but parsed when it is complete. */
 export const LONGEST_HEAD = 512;
 
-/** Reads one `{"name": ..., "arguments": {...}}` piece by piece; the arguments are passed on as written, or mended. Any other order, and lists, are read at the end. */
+/**
+ * Parses one `{"name": ..., "arguments": {...}}` while it streams. Arguments are returned as they are written, or repaired if they are not quite JSON. Keys in another
+ * order, and lists of calls, are parsed at the end.
+ */
 export class JsonCall implements TaggedCall {
   readonly #tools: Tools;
   readonly #scan = new JsonScan();
   text = '';
   #head = '';
   #started = false;
-  /** Reads on behind a closing tag in a string, to see whether arguments end there after all. */
+  /** Scans past a closing tag within a string, to see whether the arguments go on and end properly after it. */
   #ahead: { readonly scan: JsonScan; seen: number; end: number | undefined } | undefined;
 
   constructor(tools: Tools) {
@@ -102,13 +106,13 @@ export class JsonCall implements TaggedCall {
   }
 }
 
-/** Buffers what stands between tags, and reads it when it is whole. */
+/** Buffers the text between tags and parses it when it is complete. */
 export class BufferedCalls implements TaggedCall {
   readonly #read: (text: string) => readonly WholeCall[];
   text = '';
   started = false;
 
-  /** `read` gives no calls for what is none. */
+  /** `read` parses the whole text, and returns no calls for text that is none. */
   constructor(read: (text: string) => readonly WholeCall[]) {
     this.#read = read;
   }
@@ -125,7 +129,7 @@ export class BufferedCalls implements TaggedCall {
   }
 }
 
-/** A piece of arguments, if it says anything. */
+/** An arguments part, unless the text is empty. */
 export const piecesOf = (text: string): CallPart[] => (text === '' ? [] : [{ type: 'arguments', text }]);
 
 const partsOf = ({ name, arguments: text }: WholeCall): CallPart[] => [
@@ -133,9 +137,9 @@ const partsOf = ({ name, arguments: text }: WholeCall): CallPart[] => [
   { type: 'arguments', text },
 ];
 
-/** Calls written as JSON, an object or a list of them; none where one is no call of these tools. */
+/** Parses calls written as one JSON object or a list of them; returns none if any of them is no call of an offered tool. */
 export function readJsonCalls(text: string, tools: Tools): readonly WholeCall[] {
-  // As they were written, where they have nothing but a name and arguments.
+  // Calls that consist of a name and arguments alone keep the arguments' spelling.
   const written = new UntaggedCalls([...tools.keys()]);
   if (written.push(text) && written.calls.length > 0) return written.calls;
   const value = readJson(text);
@@ -147,7 +151,7 @@ function callOf(value: unknown, tools: Tools): WholeCall | undefined {
   const call = isObject(value) && isObject(value['function']) ? value['function'] : value;
   if (!isObject(call)) return undefined;
   const { name, arguments: args = call['parameters'] ?? {} } = call as { readonly name?: unknown; readonly arguments?: unknown };
-  // Arguments as text, as the API has them.
+  // Arguments may be JSON in a string, as in the OpenAI API.
   const object = typeof args === 'string' ? readJson(args) : args;
   return typeof name === 'string' && tools.has(name) && isObject(object) ? { name, arguments: JSON.stringify(object) } : undefined;
 }

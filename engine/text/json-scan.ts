@@ -1,19 +1,18 @@
 /**
- * Reads a JSON object or list that comes in pieces, and mends what models write in place of JSON where it has one meaning only: strings and keys between
- * single quotes, keys without quotes, `True`, `False` and `None`, a comma in front of a closing bracket, control characters in strings, `\'`, and the
- * backslashes of a string that has none of JSON's letters behind one (`\d`, `C:\Users`). All other JSON comes out as it was written. So does everything
- * from the first character on that can be read in no way, or in several: what comes out is then no JSON, so that nobody takes it for what was meant. The
- * result does not depend on where the pieces are cut.
+ * Scans a streamed JSON object or list, and repairs what models write instead of JSON, if it has only one meaning: strings and keys in single quotes, keys without
+ * quotes, `True`, `False` and `None`, trailing commas, control characters in strings, `\'`, and backslashes in a string that has none of JSON's letter escapes (`\d`,
+ * `C:\Users`). Valid JSON is returned as written. From the first character that cannot be read, or has several meanings, everything is returned as written too: the
+ * result is then no JSON, so that it is not mistaken for what was meant. The result does not depend on how the stream is divided into pieces.
  */
 
-/** What comes out for a piece, and how many of its characters that took; `ended` = the value ends there. */
+/** Output for a piece: the text, the number of characters that were read, and whether the value has ended. */
 export interface ScannedPiece {
   readonly text: string;
   readonly taken: number;
   readonly ended: boolean;
 }
 
-/** What may come next outside of strings: an `item` is a value that need not come. */
+/** What is expected next, outside of strings; an `item` is a value or the list's end. */
 type Next = 'value' | 'item' | 'key' | 'colon' | 'comma';
 
 const WORDS: ReadonlyMap<string, string> = new Map([
@@ -26,39 +25,40 @@ const MARKS = '"\\/';
 const LETTERS = 'bfnrt';
 /** Escapes that JSON lacks and that nobody can read: characters by their numbers, as other languages have them, and ends of lines. */
 const UNCLEAR = /^\\(?:[x0\0-\x1f]|u[\da-fA-F])/;
-/** Characters of the longest word, number or key without quotes: what is longer is none. */
+/** Most characters of a word, number or key without quotes. */
 const LONGEST_WORD = 512;
 
+/** A scanner of one value. */
 export class JsonScan {
-  /** What closes the brackets that are open. */
+  /** Closing brackets of the open ones. */
   #open: string[] = [];
   #next: Next = 'value';
-  /** Around the string under way; '' = outside of strings. */
+  /** Quote of the current string; '' = outside of strings. */
   #quote = '';
-  /** Not given on yet, because what follows tells its meaning: an escape, a word, a comma and the white space behind it. */
+  /** Text held back because what follows tells its meaning: an escape; likewise a word, and a comma with the white space after it. */
   #escape = '';
   #word = '';
   #comma = '';
-  /** Whether the string under way has letters of JSON behind backslashes. */
+  /** Whether the current string has had letter escapes of JSON. */
   #hasLetters = false;
   /** What it says from a backslash on that is none of JSON's, as it was written and as JSON: which one counts is known at its end. */
   #raw = '';
   #mended = '';
   #ended = false;
-  /** Brackets that are open in what is given on as it was written. */
+  /** Depth of open brackets, once text is returned as written; undefined before that. */
   #depth: number | undefined;
 
-  /** Whether there was something that could not be read. */
+  /** Whether something could not be read, so that the output is no JSON. */
   get isLost(): boolean {
     return this.#depth !== undefined;
   }
 
-  /** Whether a string is under way, of a value that could be read so far. */
+  /** Whether the scanner is within a string of a value that has been readable so far. */
   get isInString(): boolean {
     return this.#quote !== '' && !this.isLost;
   }
 
-  /** Another that has read the same. */
+  /** A copy in the same state. */
   clone(): JsonScan {
     const copy = new JsonScan();
     copy.#open = [...this.#open];
@@ -75,7 +75,7 @@ export class JsonScan {
     return copy;
   }
 
-  /** Takes the next piece, from one of its characters on, up to the bracket that ends the value. */
+  /** Scans the next piece, from the character `from`, up to the bracket that ends the value. */
   push(piece: string, from = 0): ScannedPiece {
     let text = '';
     // Behind what has been given on.
@@ -95,7 +95,7 @@ export class JsonScan {
     return { text: text + piece.slice(done, at), taken: at - from, ended: this.#ended };
   }
 
-  /** What is missing of a value whose author says that it is over: brackets behind a whole value. Where more is missing, the same as `cut`. */
+  /** Returns the remaining text of a value that is said to be complete: closing brackets, if only those are missing, else the same as `cut`. */
   close(): string {
     const word = this.#word === '' ? '' : this.#endWord();
     if (this.isLost || this.#quote !== '' || (this.#next !== 'comma' && this.#comma === '')) return word + this.cut();
@@ -105,7 +105,7 @@ export class JsonScan {
     return closed;
   }
 
-  /** What is held of a value that was cut, as it was written. */
+  /** Returns the text held back, as written, of a value that was cut off. */
   cut(): string {
     const held = this.#raw === '' ? this.#escape + this.#word + this.#comma : this.#raw;
     this.#escape = this.#word = this.#comma = this.#raw = this.#mended = '';
@@ -263,7 +263,7 @@ export class JsonScan {
   }
 }
 
-/** The JSON of an object or a list that is written as models may write it; undefined where that can be read in no way, or in several. */
+/** Repairs a JSON object or list; undefined if it cannot be read, or has several meanings. */
 export function mendJson(text: string): string | undefined {
   const scan = new JsonScan();
   const whole = text.trim();
@@ -271,7 +271,7 @@ export function mendJson(text: string): string | undefined {
   return ended && !scan.isLost && taken === whole.length ? json : undefined;
 }
 
-/** What JSON says, or what is written as `mend` takes it; undefined where that can be told of neither. */
+/** Parses JSON, or else what `mend` makes of it; undefined if neither can be parsed. */
 export function readJson(text: string, mend: (text: string) => string | undefined = mendJson): unknown {
   try {
     return JSON.parse(text) as unknown;

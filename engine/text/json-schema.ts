@@ -1,16 +1,15 @@
 /**
- * Which JSON Schemas constrained decoding can honour. The grammar library ignores what it does not know, and a schema that is
- * ignored in part gives answers that look right until they are not; so every keyword is either enforced or refused by name;
- * `oneOf` and overlapping `patternProperties` as docs/api.md says.
- * What is enforced was tried against xgrammar 0.1.27, see test/engine/grammar.test.ts. The library also recurses on a stack of 64 KiB and
- * takes seconds for what is large, so a schema's size is bounded here, before the library sees it.
+ * Which JSON Schemas constrained decoding can enforce. The grammar library ignores keywords that it does not know, and an answer held to half a schema
+ * looks right until it is not. So every keyword is either enforced or refused by name (`oneOf` and overlapping `patternProperties` as docs/api.md says).
+ * What is enforced was tried against xgrammar 0.1.27, see test/engine/grammar.test.ts. The library also recurses on a stack of 64 KiB and takes seconds
+ * for large schemas, so their size is bounded here, before the library sees them.
  */
 import { ANNOTATIONS, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, VALUES, keywordsOf, lookUp } from './schema-keywords.ts';
 import type { Refuse } from './schema-keywords.ts';
 import { normalizeSchema } from './schema-normal.ts';
 import { VALUE_CHECKS } from './schema-values.ts';
 
-/** Why a schema cannot be used. */
+/** The keyword for which a schema is refused, and why. */
 export interface SchemaProblem {
   /** JSON pointer to the schema that holds the keyword. */
   readonly pointer: string;
@@ -19,30 +18,30 @@ export interface SchemaProblem {
 }
 
 /**
- * What one schema may hold. A level of nesting takes at most 1.2 kB of the library's stack (an object; a step along a reference 0.4 kB), so that
- * 32 take two thirds of it. At the other bounds, with 4,096 tokens, the library takes 0.4 (1,000 values) to 2.5 s (256 optional properties).
+ * Size limits of one schema. A level of nesting takes at most 1.2 kB of the library's stack (an object; following a reference takes 0.4 kB), so 32 levels
+ * take two thirds of it. At the other limits, with a vocabulary of 4,096 tokens, compiling takes 0.4 s (1,000 values) to 2.5 s (256 optional properties).
  */
 export const LIMITS = {
-  /** Levels, each reference on the way counted as one. */
+  /** Levels of nesting; following a reference counts as one. */
   depth: 32,
-  /** Schemas in all. */
+  /** Schemas, nested ones included. */
   schemas: 1_000,
-  /** Properties in all. */
+  /** Properties of all objects together. */
   properties: 256,
-  /** Values of `enum` in all. */
+  /** Values of all `enum`s together. */
   values: 1_000,
-  /** Characters, without what only describes. */
+  /** Characters of the normalised schema, which has no annotations. */
   characters: 65_536,
-  /** Characters of a reference. */
+  /** Characters of one `$ref`. */
   reference: 1_024,
 } as const;
 
-/** The first thing in `schema` that makes it none, or undefined: enough for one that only describes what is not enforced. */
+/** Finds the first keyword whose value is invalid, or undefined. Unsupported keywords pass: this checks schemas that are shown to the model but not enforced. */
 export function findMalformed(schema: unknown): SchemaProblem | undefined {
   return problemOf(() => void new SchemaCheck(schema, true).visit(schema, '', 0));
 }
 
-/** The first thing in `schema` that could not be honoured, or undefined. */
+/** Finds the first keyword or size that cannot be enforced, or undefined. */
 export function findSchemaProblem(schema: unknown): SchemaProblem | undefined {
   const problem = problemOf(() => void new SchemaCheck(schema, false).visit(schema, '', 0));
   if (problem) return problem;
@@ -75,7 +74,7 @@ class Unusable extends Error {
 class SchemaCheck {
   readonly #root: unknown;
   readonly #onlyMalformed: boolean;
-  /** Levels below each definition that was checked, or is being checked: that is where recursion ends. */
+  /** Levels below each `$ref` target that has been checked, or 0 while it is being checked, which ends the recursion. */
   readonly #heights = new Map<string, number>();
   #schemas = 0;
   #properties = 0;
@@ -86,7 +85,7 @@ class SchemaCheck {
     this.#onlyMalformed = onlyMalformed;
   }
 
-  /** Checks a schema `depth` levels down; returns the levels below it. Throws Unusable. */
+  /** Checks a schema that is `depth` levels below the root; returns the number of levels below it. Throws Unusable. */
   visit(schema: unknown, pointer: string, depth: number): number {
     const refuse: Refuse = (keyword, message, why) => {
       throw new Unusable({ pointer: pointer || '/', keyword, message }, why === 'malformed');
@@ -119,7 +118,7 @@ class SchemaCheck {
     return height;
   }
 
-  /** Goes on behind what cannot be enforced, where only what is malformed is looked for. */
+  /** Runs a check. When only malformed schemas are looked for, a problem of another kind is passed over. */
   #try(check: () => void): void {
     try {
       check();
@@ -128,10 +127,10 @@ class SchemaCheck {
     }
   }
 
-  /** The schemas that a keyword holds, by their JSON pointer from there. */
+  /** The subschemas of a keyword's value, each with its JSON pointer relative to that value. */
   #nested(keyword: string, value: unknown, refuse: Refuse): [string, unknown][] {
     if (ONE_SCHEMA.has(keyword)) {
-      // `false` here means "no more of them", which the grammar does honour.
+      // `false` forbids further items or properties, which the grammar does enforce.
       return typeof value === 'boolean' ? [] : [['', value]];
     }
     if (SCHEMA_LIST.has(keyword)) {
@@ -148,12 +147,12 @@ class SchemaCheck {
       }
       return entries.map(([name, item]) => [`/${escape(name)}`, item]);
     }
-    // An exception for each of the 200,000 that a body may have would take seconds, to be passed over.
+    // Returned early, because a body may have 200,000 keywords: an exception for each, only to be caught, would take seconds.
     if (VALUES.has(keyword) || this.#onlyMalformed) return [];
     return refuse(keyword, `the keyword '${keyword.slice(0, 64)}' cannot be enforced while decoding`);
   }
 
-  /** What hangs below $defs is an annotation until something refers to it, so it is checked here. */
+  /** Checks the target of a `$ref`; returns the number of levels below it. Definitions are checked only here, when something refers to them. */
   #follow(ref: unknown, depth: number, refuse: Refuse): number {
     if (this.#isRing(ref)) refuse('$ref', `${String(ref).slice(0, 80)} leads back to itself: there is nothing that an answer could be`);
     if (ref === '#') return 0;
@@ -176,12 +175,12 @@ class SchemaCheck {
     return height;
   }
 
-  /** Whether references lead to each other with nothing in between. */
+  /** Whether a `$ref` leads back to itself through references alone. */
   #isRing(ref: unknown): boolean {
     const seen = new Set<unknown>();
     for (let at = ref; typeof at === 'string' && (at === '#' || at.startsWith('#/')) && at.length <= LIMITS.reference;) {
       if (seen.has(at)) return true;
-      // Nested too deep, ring or not.
+      // Too deep in any case.
       if (seen.size > LIMITS.depth) return false;
       seen.add(at);
       const target = at === '#' ? this.#root : lookUp(this.#root, at);
@@ -191,7 +190,7 @@ class SchemaCheck {
   }
 }
 
-/** A name as a step of a JSON pointer. */
+/** Escapes a name for use in a JSON pointer. */
 function escape(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -1,16 +1,16 @@
-/** Calls whose values are not written as JSON, read when they are whole: those of Python, and those of Gemma. */
+/** Parses complete tool calls whose arguments are not JSON: Python calls, and Gemma's. */
 import type { Tools, WholeCall } from './json-call.ts';
 
-/** Levels of lists and objects: more is taken for text. */
+/** Most levels of nested lists and objects; deeper text is no call. */
 const DEEPEST = 64;
 
-/** `[name(key='text', n=3), other()]`, as LFM2 writes it, or a call a line, as OLMo 3 does. No calls where one is none of these tools'. */
+/** Parses `[name(key='text', n=3), other()]`, as LFM2 writes it, or one call per line, as OLMo 3 does. Returns no calls if one is of no offered tool. */
 export function readPythonCalls(text: string, tools: Tools): readonly WholeCall[] {
   // Templates write texts between quotation marks without escaping those inside, and so do models: a mark then ends a text where one can end.
   return attempt(() => new LooseReader(text, tools, {}).pythonCalls()) ?? attempt(() => new LooseReader(text, tools, { isLenient: true }).pythonCalls()) ?? []; // prettier-ignore
 }
 
-/** `call:name{key:<|"|>text<|"|>,n:3}`, as Gemma writes it with a mark of its own around texts. */
+/** Parses `call:name{key:<|"|>text<|"|>,n:3}`, Gemma's form, in which `mark` surrounds strings. Returns no calls if it is none of an offered tool. */
 export function readGemmaCall(text: string, tools: Tools, mark: string): readonly WholeCall[] {
   return attempt(() => [new LooseReader(text, tools, { mark }).gemmaCall()]) ?? [];
 }

@@ -1,4 +1,4 @@
-/** The tokenizer library, made to give the ids that Hugging Face's tokenizers give where its own differ. */
+/** The JavaScript tokenizer library, patched to give the same ids as Hugging Face's (Rust) tokenizers where they differ. */
 import { BPE, Tokenizer, Unigram } from '@huggingface/tokenizers';
 import { isObject } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
@@ -9,38 +9,38 @@ import { PairMerger } from './pair-merger.ts';
 import { isBounded } from './pattern-time.ts';
 import { asPatterns, mendCuts } from './pre-tokenizer.ts';
 
-/** What of tokenizer_config.json the checkpoints' own tokenizers take no notice of, since tokenizer.json says it. */
+/** Settings of tokenizer_config.json that Hugging Face's tokenizers ignore, because tokenizer.json decides, but that the library heeds. */
 const IGNORED = { remove_space: false, do_lowercase_and_remove_accent: false };
 
 type Tokenized = Json & { readonly added_tokens: readonly AddedToken[] };
 
-/** Throws what the library throws. */
+/** Makes a tokenizer from tokenizer.json (`json`) and tokenizer_config.json (`config`). Throws the library's own errors, and an Error for a pattern of unbounded running time. */
 export function mendedTokenizer(json: Tokenized, config: Json): Tokenizer {
   const model = json['model'] as Json;
   const { merges } = model;
   const given: Json = {
     ...json,
-    // The library would spell each as JSON; they are merged here.
+    // The library would serialise every pair of the merges as JSON; PairMerger does the merging.
     model: Array.isArray(merges) ? { ...model, merges: [] } : model,
     ...('pre_tokenizer' in json && { pre_tokenizer: asPatterns(json['pre_tokenizer']) }),
     ...('normalizer' in json && { normalizer: asNormalizer(json['normalizer']) }),
     ...('decoder' in json && { decoder: asDecoder(json['decoder']) }),
   };
-  // Of WordLevel it reads the unknown token there.
+  // The library looks in the configuration for the unknown token of a WordLevel model.
   const tokenizer = new Tokenizer(given, { ...config, ...IGNORED, ...('unk_token' in model && { unk_token: model['unk_token'] }) });
   for (const step of [tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder]) refuseSlowPatterns(step);
   mendCuts(tokenizer.pre_tokenizer);
   if (Array.isArray(merges)) mendMerges(tokenizer, merges);
   if (tokenizer.model instanceof Unigram) {
     const unigram = tokenizer.model;
-    // The library gives a call as many arguments as the text has tokens.
+    // The library's own version spreads all tokens of a text into the arguments of one call, which overflows the stack.
     unigram.encode = (texts) => texts.flatMap((text) => unigram.tokenize(text));
   }
   mendAddedTokens(tokenizer, json.added_tokens);
   return tokenizer;
 }
 
-/** `step` is one of the library's, whose kinds keep the steps inside them by different names. */
+/** Throws an Error for a normalizer, pre-tokenizer or decoder of the library with a pattern whose running time is not bounded; looks into sequences too. */
 function refuseSlowPatterns(step: unknown): void {
   if (step === null || step === undefined) return;
   const { pattern, config, normalizers, tokenizers, decoders } = step as Readonly<Record<string, unknown>>;
@@ -54,7 +54,7 @@ function mendMerges(tokenizer: Tokenizer, merges: readonly unknown[]): void {
   if (!(tokenizer.model instanceof BPE)) return;
   const model = tokenizer.model;
   const { continuing_subword_prefix: prefix, end_of_word_suffix: suffix, unk_token, byte_fallback } = model.config as unknown as Json;
-  // What nothing spells is left out before its neighbours are merged.
+  // Without an unknown token or byte fallback, characters that no token spells are dropped before merging.
   const isSpelled = typeof unk_token === 'string' || byte_fallback === true ? undefined : (part: string) => model.tokens_to_ids.has(part);
   const merger = new PairMerger(merges, { prefix: textOf(prefix), suffix: textOf(suffix), isSpelled });
   model.bpe = (word) => merger.merge(word) as string[];
@@ -62,7 +62,7 @@ function mendMerges(tokenizer: Tokenizer, merges: readonly unknown[]): void {
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Unknown text is one token within a piece, and not across pieces. */
+/** Replaces the library's split at added tokens. Each pre-tokenized piece is also encoded by itself, so that unknown tokens are fused within a piece only. */
 function mendAddedTokens(tokenizer: Tokenizer, tokens: readonly AddedToken[]): void {
   const { normalizer, pre_tokenizer: pre } = tokenizer;
   const model = tokenizer.model!;
@@ -78,7 +78,10 @@ function mendAddedTokens(tokenizer: Tokenizer, tokens: readonly AddedToken[]): v
   Object.assign(tokenizer, { encode_text: encodeText });
 }
 
-/** White space is Unicode's, a replacement stands as it is (JavaScript reads `$&` as the match), and a Greek word's last letter is no other one. */
+/**
+ * Rewrites a normalizer where the library differs from Hugging Face's: Strip removes Unicode's white space, `$&` in a replacement is literal text, and a final
+ * capital sigma is lowercased like any other.
+ */
 function asNormalizer(step: unknown): unknown {
   if (!isObject(step)) return step;
   const { type, normalizers, lowercase, strip_left: left, strip_right: right } = step;
@@ -98,7 +101,7 @@ function withPlainContent(step: Json): Json {
   return type === 'Replace' && typeof content === 'string' ? { ...step, content: content.replaceAll('$', '$$$$') } : step;
 }
 
-/** Texts without a mark in front keep the space that they begin with. */
+/** Rewrites a decoder where the library differs: a Metaspace that prepends no mark keeps a text's leading space when decoding. */
 function asDecoder(decoder: unknown): unknown {
   if (!isObject(decoder)) return decoder;
   const { type, decoders, prepend_scheme: scheme, add_prefix_space: space, replacement } = decoder;

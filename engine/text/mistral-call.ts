@@ -1,6 +1,6 @@
 /**
- * What follows Mistral's [TOOL_CALLS]: a list of calls in JSON, as models up to Mistral Small 3.1 write it, or one call as newer ones do, whose
- * arguments come piece by piece:
+ * Parses what follows Mistral's [TOOL_CALLS]: a JSON list of calls, as models up to Mistral Small 3.1 write it, or a single call of newer models, whose arguments
+ * are streamed:
  *
  *     NAME[ARGS]{...}        NAME[CALL_ID]ID[ARGS]{...}        NAME{...}
  */
@@ -10,6 +10,7 @@ import { JsonScan } from './json-scan.ts';
 
 const HEAD = /^\s*([\w-]+)(?:\[CALL_ID\][^[\]\s]*)?(?:\[ARGS\])?\s*(?=\{)/;
 
+/** A list of calls or a single call after [TOOL_CALLS]. */
 export class MistralCall implements TaggedCall {
   readonly #tools: Tools;
   readonly #scan = new JsonScan();
@@ -43,7 +44,7 @@ export class MistralCall implements TaggedCall {
     return [];
   }
 
-  /** A list is read when it is whole. */
+  /** Parses a list, which is done only when it is complete. */
   end(): CallPart[] {
     if (this.#kind !== 'list' || this.started) return [];
     const calls = readJsonCalls(this.text, this.#tools);

@@ -1,6 +1,6 @@
 /**
- * Splits an answer, as it streams, into reasoning (`<think>...</think>`), content and tool calls, in the form that the model writes (call-forms.ts).
- * The result does not depend on where the stream is cut.
+ * Parses an answer while it streams into reasoning (`<think>...</think>`), content and tool calls, which each model family writes in its own form
+ * (call-forms.ts). The result does not depend on how the stream is divided into pieces.
  */
 import { HERMES } from './call-forms.ts';
 import type { CallForm, CallTag } from './call-forms.ts';
@@ -10,61 +10,65 @@ import { UntaggedCalls } from './untagged-calls.ts';
 export type OutputEvent =
   | { readonly type: 'content'; readonly text: string }
   | { readonly type: 'reasoning'; readonly text: string }
-  /** A call whose name is known; `index` counts from 0. */
+  /** A tool call has begun and its name is known; `index` counts the answer's calls from 0. */
   | { readonly type: 'call'; readonly index: number; readonly name: string }
-  /** The next piece of that call's arguments, JSON text; the pieces together parse. */
+  /** The next piece of that call's arguments. Concatenated, the pieces are one JSON value. */
   | { readonly type: 'arguments'; readonly index: number; readonly text: string };
 
-/** Text of the answer (or thoughts), a call, or what stands between: white space behind a call, or a header; or what may be text or a call without tags. */
+/**
+ * What the parser is within: `text` of the content or reasoning; a tool `call`; `layout`, which is white space after a call or a Harmony header;
+ * `undecided`, content that may still prove to be tool calls without tags.
+ */
 export type Within = 'text' | 'call' | 'layout' | 'undecided';
 
-/** Takes an answer apart, whatever its form. */
+/** A streaming parser of answers: OutputParser, or HarmonyParser for gpt-oss. */
 export interface AnswerParser {
-  /** Number of tool calls seen. */
+  /** Number of tool calls so far. */
   readonly calls: number;
-  /** What the next character is a part of. */
+  /** What the next character belongs to. */
   readonly within: Within;
-  /** Nothing more is wanted of the answer. */
+  /** True once the answer is complete, so that generation can stop. */
   readonly done?: boolean;
-  /** The stop string that ended what was undecided, and proved to be text. */
+  /** The stop sequence announced by `stopIfText`, once the undecided content proved to be text and was cut there. */
   readonly stopped?: string | undefined;
-  /** A stop string comes next in what is undecided: it ends the answer if that proves to be text. */
+  /** Announces a stop sequence as the next text while `within` is `undecided`. It ends the answer if the undecided content proves to be text. */
   stopIfText?(stop: string): void;
-  /** The next piece of the answer. */
+  /** Parses the next piece of the answer. */
   push(text: string): OutputEvent[];
-  /** The end of the answer. `closed`: by a token that ends a message, and that is none of the text. */
+  /** Ends the answer and returns what was held back. `closed`: a token that completes a message ended it; the token itself is not in the text. */
   finish(closed?: boolean): OutputEvent[];
 }
 
 export interface OutputParserOptions {
-  /** Split off what stands between the tags of thoughts; `opened` says that the prompt ended with the first, as some templates do. */
+  /** Separate reasoning from content; absent = it is content. `opened`: the prompt ended with the opening tag, which some templates write. `tags` default to THINK. */
   readonly reasoning?: { readonly opened: boolean; readonly tags?: ThoughtTags } | undefined;
-  /** Names of the tools offered; absent = tool calls are text. */
+  /** Names of the tools offered; absent = tool calls are not parsed. */
   readonly tools?: readonly string[] | undefined;
-  /** JSON Schemas of their parameters, in the same order, for calls whose values are text. */
+  /** JSON Schemas of the tools' parameters, in the order of `tools`: they give the types in forms that write values as plain text. */
   readonly parameters?: readonly unknown[] | undefined;
-  /** How the model writes calls; without it as `<tool_call>` and JSON. */
+  /** How the model writes calls; default: Hermes, which is JSON within `<tool_call>`. */
   readonly form?: CallForm | undefined;
-  /** The answer can only be calls: the beginning of one that was cut is no content. */
+  /** The answer consists of tool calls alone, so the beginning of a call that was cut off is not shown as content. */
   readonly forced?: boolean | undefined;
-  /** The answer is calls or JSON, which may say what looks like a call: it begins with one or has none. */
+  /** The answer is held to a grammar of tool calls or JSON. A call can only be its beginning; later, its tags are part of a JSON string. */
   readonly held?: boolean | undefined;
-  /** The answer goes on from a text: white space in front of it is its own. */
+  /** The answer continues a message, so its leading white space is content. */
   readonly continued?: boolean | undefined;
   /** One call ends the answer. */
   readonly single?: boolean | undefined;
-  /** Special tokens that are read here, and so must be part of the text. */
+  /** Special tokens that the parser reads, and that must therefore not be skipped when tokens are decoded. */
   readonly tokens?: readonly string[] | undefined;
 }
 
-/** What stands around thoughts, and which tokens spell it. */
+/** Tags around reasoning. */
 export interface ThoughtTags {
   readonly open: string;
   readonly close: string;
+  /** Spellings of the special tokens that the tags consist of; the first of them opens. */
   readonly tokens: readonly string[];
 }
 
-/** A call that is being read. */
+/** A tool call that is being read. */
 interface OpenCall {
   readonly tag: CallTag;
   readonly reader: TaggedCall;
@@ -72,37 +76,38 @@ interface OpenCall {
 
 type State = 'content' | 'reasoning' | 'call';
 
-/** As most models write them. */
+/** The reasoning tags of most models. */
 export const THINK: ThoughtTags = { open: '<think>', close: '</think>', tokens: ['<think>', '</think>'] };
 
+/** Parses the answers of all models but gpt-oss. */
 export class OutputParser implements AnswerParser {
-  /** None: thoughts are content. */
+  /** Tags of reasoning; undefined if it is not separated from content. */
   readonly #thoughts: ThoughtTags | undefined;
   readonly #form: CallForm;
-  /** Schemas of parameters by tool. */
+  /** Parameter schemas by tool name; undefined if tool calls are not parsed. */
   readonly #tools: ReadonlyMap<string, unknown> | undefined;
   readonly #forced: boolean;
   readonly #isHeld: boolean;
   readonly #single: boolean;
   #state: State;
-  /** Text not yet given away because it may be the beginning of a tag, or belongs to an unfinished call. */
+  /** Text held back because it may be the beginning of a tag, or belongs to an unfinished call. */
   #held = '';
   #call: OpenCall | undefined;
-  /** A closing tag that may follow, and had no opening one. */
+  /** A closing tag that the model may write after a call although it never wrote the opening one. */
   #overdue: string | undefined;
-  /** Content that has begun, as long as it may be calls and nothing else. */
+  /** The content so far, as long as it may prove to be tool calls without tags. */
   #untagged: UntaggedCalls | undefined;
-  /** The first stop string in that content, and how much stands in front of it. */
+  /** The first stop sequence in the undecided content, and its offset there. */
   #stop: { readonly text: string; readonly at: number } | undefined;
   #stopped: string | undefined;
   #calls = 0;
-  /** Names that calls have begun with, also of those that are not wanted. */
+  /** Number of calls begun, including those dropped because only one is wanted. */
   #named = 0;
-  /** White space between tags is layout, not content. */
+  /** Drop white space up to the next text: between tags it is layout, not content. */
   #trim = false;
-  /** Content was given away. */
+  /** Some content has been returned. */
   #spoke = false;
-  /** Nothing more comes. */
+  /** The answer has ended. */
   #isOver = false;
 
   constructor(options: OutputParserOptions) {
@@ -118,7 +123,7 @@ export class OutputParser implements AnswerParser {
     this.#beginContent();
   }
 
-  /** Number of tool calls seen. */
+  /** Number of tool calls so far. */
   get calls(): number {
     return this.#calls;
   }
@@ -129,7 +134,7 @@ export class OutputParser implements AnswerParser {
     return this.#state === 'content' && this.#calls > 0 && this.#trim ? 'layout' : 'text';
   }
 
-  /** The one call that is wanted is there, whole. */
+  /** True once the single call that is wanted is complete. */
   get done(): boolean {
     return this.#single && this.#calls > 0 && this.#state !== 'call';
   }
@@ -149,11 +154,11 @@ export class OutputParser implements AnswerParser {
     return merge(events);
   }
 
-  /** The end of the answer: what was held back is given away as it is, unless it can only be a call that was cut. */
+  /** Ends the answer. Text that was held back is returned as it is, unless it can only be a call that was cut off. */
   finish(): OutputEvent[] {
     const events: OutputEvent[] = [];
     this.#isOver = true;
-    // A closing tag that might have been part of a call's string was none.
+    // A closing tag that might have been within a string of the call's JSON now proves to end the call.
     if (this.#call) while (!this.done && this.#step(events));
     if (this.done) return merge(events);
     for (const { name, arguments: text } of this.#untagged?.calls.slice(0, this.#single ? 1 : undefined) ?? []) {
@@ -173,7 +178,7 @@ export class OutputParser implements AnswerParser {
     return this.#tools ? this.#form.tags : [];
   }
 
-  /** Consumes what it can of the held text; true while there may be more to do. */
+  /** Consumes as much of the held text as can be decided; true while another step may consume more. */
   #step(events: OutputEvent[]): boolean {
     if (this.#call) return this.#stepCall(events, this.#call);
     if (this.#untagged) return this.#stepUntagged(this.#untagged);
@@ -203,7 +208,7 @@ export class OutputParser implements AnswerParser {
     return true;
   }
 
-  /** Only what an answer begins with can be all of it. */
+  /** Starts looking for calls without tags. Such calls are the whole answer, so only its very beginning is considered. */
   #beginContent(): void {
     const isFirst = this.#state === 'content' && !this.#spoke && this.#calls === 0;
     if (isFirst && this.#tools && this.#form.untagged && !this.#forced && !this.#isHeld)
@@ -217,7 +222,7 @@ export class OutputParser implements AnswerParser {
     return !isOpen;
   }
 
-  /** Content that is no calls, as far as a stop string. */
+  /** The text of undecided content that proved to be no calls, up to the first stop sequence. */
   #asText({ text }: UntaggedCalls): string {
     this.#stopped = this.#stop?.text;
     return text.slice(0, this.#stop?.at);
@@ -247,7 +252,7 @@ export class OutputParser implements AnswerParser {
       this.#take(events, reader.end());
       this.#held = this.#held.slice(close.length);
     }
-    // What is no call of an offered tool is shown as it was written.
+    // Something between the tags that is no call of an offered tool is shown as it was written.
     if (!reader.started) this.#emit(events, 'content', tag.open + reader.text + (close ?? ''));
     this.#overdue = reader.started ? tag.stray : undefined;
     this.#state = 'content';
@@ -256,7 +261,7 @@ export class OutputParser implements AnswerParser {
     return true;
   }
 
-  /** Drops a closing tag behind a call that had no opening one. */
+  /** Drops a closing tag after a call if the call had no opening one. */
   #stepOverdue(tag: string): boolean {
     const next = this.#held.trimStart();
     if (next.length < tag.length && tag.startsWith(next)) return false;
@@ -265,14 +270,14 @@ export class OutputParser implements AnswerParser {
     return true;
   }
 
-  /** The end of an answer within a call: one that lacks its closing tag only is one; what is none is shown rather than lost. */
+  /** Ends an answer within a call. A call that lacks only its closing tag counts; text that is no call is shown rather than lost. */
   #cut(events: OutputEvent[]): void {
     const { tag, reader } = this.#call!;
     this.#take(events, reader.started ? (reader.cut?.() ?? []) : reader.end());
     if (!reader.started && !this.#forced) this.#emit(events, 'content', tag.open + reader.text + this.#held);
   }
 
-  /** Passes on what a call says; of several where one is wanted, the first. */
+  /** Turns parts of a call into events. If a single call is wanted, those after the first are dropped. */
   #take(events: OutputEvent[], parts: readonly CallPart[]): void {
     for (const { type, text } of parts) {
       if (type === 'name') this.#named++;
@@ -291,7 +296,7 @@ export class OutputParser implements AnswerParser {
   }
 }
 
-/** The first of the tags in a text, and where it stands. */
+/** The tag that occurs first in a text, and its offset; undefined if none does. */
 export function firstTag(text: string, tags: readonly string[]): { readonly tag: string; readonly at: number } | undefined {
   let best: { tag: string; at: number } | undefined;
   for (const tag of tags) {
@@ -301,7 +306,7 @@ export function firstTag(text: string, tags: readonly string[]): { readonly tag:
   return best;
 }
 
-/** Length of the longest end of `text` that begins one of the tags. */
+/** Length of the longest suffix of `text` that is a proper prefix of one of the tags. */
 export function partialTag(text: string, tags: readonly string[]): number {
   for (let length = Math.min(text.length, Math.max(0, ...tags.map((tag) => tag.length - 1))); length > 0; length--) {
     const end = text.slice(text.length - length);
@@ -310,7 +315,7 @@ export function partialTag(text: string, tags: readonly string[]): number {
   return 0;
 }
 
-/** Joins neighbouring pieces of one kind. */
+/** Joins neighbouring events of the same kind (and of the same call) into one. */
 export function merge(events: readonly OutputEvent[]): OutputEvent[] {
   const out: OutputEvent[] = [];
   for (const event of events) {

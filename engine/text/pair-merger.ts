@@ -1,27 +1,28 @@
-/** BPE: merges neighbours in the order of a list, each time the earliest pair of the list and its leftmost place. */
+/** Byte-pair encoding: of all neighbouring pairs of a word, the one with the lowest rank in the list of merges is merged first, leftmost first. */
 
-/** Left and right are numbers below this. */
+/** A pair is keyed as left * PAIR + right; there are fewer symbols than this. */
 const PAIR = 2 ** 24;
-/** Places in a text. */
+/** A heap entry is rank * PLACES + position; a word has fewer symbols than this. */
 const PLACES = 2 ** 30;
 const MAX_CACHED_LENGTH = 256;
 const MAX_CACHED = 10_000;
 
+/** Settings of tokenizer.json's BPE model. */
 export interface MergeSettings {
-  /** Stands before each part of a word but the first. */
+  /** `continuing_subword_prefix`: precedes every symbol of a word but the first. */
   readonly prefix: string;
-  /** Stands behind the last part of a word. */
+  /** `end_of_word_suffix`: follows the last symbol of a word. */
   readonly suffix: string;
-  /** What is not is left out; all is kept where this is undefined. */
+  /** Whether the vocabulary has a symbol; others are dropped before merging. Undefined = all are kept. */
   readonly isSpelled: ((part: string) => boolean) | undefined;
 }
 
-/** The same merges as the library's, with numbers in place of texts and objects: it takes a fifth of the time. */
+/** Merges words as the tokenizer library does, but with numbers instead of strings and objects, which takes a fifth of the time. */
 export class PairMerger {
   readonly #numbers = new Map<string, number>();
   readonly #spelled: string[] = [];
   readonly #ranks = new Map<number, number>();
-  /** What a pair becomes, by its rank; -1 until it is first merged. */
+  /** Symbol that a pair merges into, by the pair's rank; -1 until the pair is first merged. */
   readonly #merged: Int32Array;
   readonly #settings: MergeSettings;
   readonly #cache = new Map<string, readonly string[]>();
@@ -43,7 +44,7 @@ export class PairMerger {
     return this.#spelled.push(text) - 1;
   }
 
-  /** The parts of a word. */
+  /** Splits a word into the spellings of its tokens. */
   merge(word: string): readonly string[] {
     const cached = this.#cache.get(word);
     if (cached) return cached;
@@ -65,7 +66,7 @@ export class PairMerger {
   #merge(word: string): readonly string[] {
     const parts = this.#characters(word);
     const count = parts.length;
-    // What is in no merge stays as it is.
+    // -1: the symbol is in no merge.
     const numbers = Int32Array.from(parts, (part) => this.#numbers.get(part) ?? -1);
     const previous = Int32Array.from({ length: count }, (_, i) => i - 1);
     const next = Int32Array.from({ length: count }, (_, i) => (i + 1 < count ? i + 1 : -1));
@@ -82,7 +83,7 @@ export class PairMerger {
     while (heap.length > 0) {
       const first = pop(heap);
       const [rank, at] = [Math.floor(first / PLACES), first % PLACES];
-      // Either side may have been merged with another since.
+      // A stale entry: either side has been merged with another symbol since.
       if (rankAt(at) !== rank) continue;
       const gone = next[at]!;
       if (this.#merged[rank]! < 0) this.#merged[rank] = this.#number(parts[at]! + parts[gone]!.slice(this.#settings.prefix.length));
@@ -100,7 +101,7 @@ export class PairMerger {
   }
 }
 
-/** Adds to a list whose first number is the least, each being no larger than the two at twice its place. */
+/** Adds a value to a binary min-heap. */
 function push(heap: number[], value: number): void {
   let at = heap.push(value) - 1;
   while (at > 0) {
@@ -112,6 +113,7 @@ function push(heap: number[], value: number): void {
   heap[at] = value;
 }
 
+/** Removes the least value of a binary min-heap that is not empty. */
 function pop(heap: number[]): number {
   const first = heap[0]!;
   const value = heap.pop()!;

@@ -1,6 +1,6 @@
 /**
- * How long a regular expression of a tokenizer.json may take. JavaScript tries one way after the other, and a file of somebody else's may have a pattern with
- * more ways than anybody waits for: `(a+)+$` doubles them with each letter, and nothing can stop it on the engine's thread.
+ * Bounds the running time of regular expressions from a tokenizer.json. JavaScript's engine backtracks, and an untrusted pattern may take exponential time: `(a+)+$`
+ * doubles it with each letter, and nothing could interrupt it on the engine's thread.
  */
 
 /** What a pattern is made of. A set takes one character. */
@@ -18,7 +18,7 @@ const FEW = 8;
 /** Of two ways each, that have to be gone through at a place. */
 const MAX_CHOICES = 6;
 
-/** Whether the time that a pattern takes at one place of a text grows no faster than the text does. */
+/** Whether the time of a match attempt at one position is at most linear in the length of the text. */
 export function isBounded({ source }: RegExp): boolean {
   const terms = source.match(TERM) ?? [];
   if (terms.length > MAX_TERMS || terms.some((term) => /^\\[1-9k]/.test(term))) return false;

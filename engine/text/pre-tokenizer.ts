@@ -1,19 +1,19 @@
-/** How tokenizer.json cuts texts, in terms that the tokenizer library reads as the checkpoints' own tokenizers do. */
+/** The pre-tokenizers of tokenizer.json, rewritten to ones that the JavaScript library executes as Hugging Face's (Rust) tokenizers do. */
 import { MetaspacePreTokenizer, SequencePreTokenizer, SplitPreTokenizer } from '@huggingface/tokenizers';
 import type { PreTokenizer } from '@huggingface/tokenizers';
 import { isObject } from '../util/json.ts';
 
-/** What GPT-2's ByteLevel cuts by. */
+/** GPT-2's pattern, by which ByteLevel splits a text. */
 const WORDS = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 const PUNCTUATION = String.raw`[\p{P}!-/:-@\[-${'`'}{-~]`;
 const SPACE = String.raw`\p{White_Space}`;
-/** Of words, in the tokenizers' own expressions. */
+/** Word characters (`\w`) as the Rust tokenizers define them, for use in a character class. */
 const LETTER = String.raw`\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d`;
 const MAX_LENGTH = 1000;
 
 /**
- * The library's Digits know those of ASCII alone (" ½", "٣٤"), and so do its words of Whitespace. White space is JavaScript's (with U+FEFF, without U+0085),
- * its Punctuation leaves runs together, its Metaspace never cuts, and its FixedLength cuts within characters. Patterns it reads as they are meant.
+ * Rewrites a pre-tokenizer, mostly to Split with a pattern, which the library executes correctly. Its own Digits and Whitespace know ASCII only (not "½" or "٣٤"), its white space is
+ * JavaScript's (with U+FEFF, without U+0085), its Punctuation keeps runs together, its Metaspace never splits, and its FixedLength splits surrogate pairs.
  */
 export function asPatterns(pre: unknown): unknown {
   if (!isObject(pre)) return pre;
@@ -27,7 +27,7 @@ export function asPatterns(pre: unknown): unknown {
   if (type === 'FixedLength' && Number.isInteger(length) && (length as number) > 0 && (length as number) <= MAX_LENGTH) return split(String.raw`[\s\S]{1,${length}}`); // prettier-ignore
   if (type === 'ByteLevel') return byteLevel(pre);
   if (type === 'Metaspace') return metaspace(pre);
-  // In a run of white space that something follows, this looks to the end of the run from every place in it (DeepSeek LLM): minutes for a megabyte.
+  // DeepSeek LLM's pattern is quadratic in runs of white space that are not at the end: it scans each run from every position, minutes for a megabyte.
   if (type === 'Split' && isObject(pattern) && pattern['Regex'] === String.raw`\s+$`) {
     return { ...pre, pattern: { Regex: String.raw`(?<!\s)\s+$` } };
   }
@@ -37,13 +37,13 @@ export function asPatterns(pre: unknown): unknown {
 function byteLevel(pre: Readonly<Record<string, unknown>>): unknown {
   if (pre['use_regex'] === false) return pre;
   const bytes = { ...pre, add_prefix_space: false, use_regex: false };
-  // The space in front comes before the cuts.
+  // The leading space is added before the text is split.
   const space = { type: 'Metaspace', replacement: ' ', prepend_scheme: 'always' };
   return pre['add_prefix_space'] === true ? sequence(space, split(WORDS), bytes) : sequence(split(WORDS), bytes);
 }
 
 function metaspace(pre: Readonly<Record<string, unknown>>): unknown {
-  // Files of before `prepend_scheme` say it with this.
+  // Older files have `add_prefix_space` instead of `prepend_scheme`.
   const scheme = pre['prepend_scheme'] ?? (pre['add_prefix_space'] === false ? 'never' : 'always');
   const mark = { ...pre, prepend_scheme: scheme };
   if (pre['split'] === false) return mark;
@@ -59,13 +59,13 @@ function split(pattern: string, behavior: unknown = 'Isolated', invert = false):
   return { type: 'Split', pattern: { Regex: pattern }, behavior, invert };
 }
 
-/** What the library keeps of a Split. */
+/** The library's private fields of a Split. */
 interface SplitParts {
   readonly pattern: RegExp | null;
   readonly config: { readonly behavior?: unknown; readonly invert?: unknown };
 }
 
-/** Has the library cut as tokenizer.json says: it knows two of the five behaviours, and marks every piece as if it were a text's first. */
+/** Patches a pre-tokenizer in place: the library implements two of the five behaviours of Split, and lets Metaspace treat every piece as the first of its text. */
 export function mendCuts(pre: PreTokenizer | null): void {
   if (pre instanceof SequencePreTokenizer) {
     for (const one of (pre as unknown as { readonly tokenizers: readonly (PreTokenizer | null)[] }).tokenizers) mendCuts(one);
@@ -81,11 +81,11 @@ export function mendCuts(pre: PreTokenizer | null): void {
   }
 }
 
-/** A text between matches of a pattern, and the matches, put together as `behavior` says. */
+/** Splits a text at the matches of a pattern and joins matches to their neighbours as `behavior` says. `invert`: the text between is what matches. */
 function piecesOf(text: string, pattern: RegExp, behavior: string, invert: boolean): string[] {
   const pieces: string[] = [];
   let wasMatch = false;
-  // A match that waits for what follows it.
+  // A match to be joined to the piece after it.
   let waiting = '';
   const take = (piece: string, isMatch: boolean): void => {
     if (behavior === 'mergedwithnext') {

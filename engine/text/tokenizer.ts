@@ -1,3 +1,4 @@
+/** A checkpoint's tokenizer: tokenizer.json, read and bounded before the tokenizer library sees it, and the special tokens of tokenizer_config.json. */
 import type { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { EngineError } from '../errors.ts';
 import { describe, isObject } from '../util/json.ts';
@@ -6,26 +7,27 @@ import type { ModelFolder } from '../weights/model-folder.ts';
 import type { AddedToken } from './added-tokens.ts';
 import { mendedTokenizer } from './mended-tokenizer.ts';
 
-/** What of tokens is text. */
 interface DecodeOptions {
+  /** Leave special tokens out of the text; default true. */
   readonly skipSpecialTokens?: boolean;
+  /** Ids of special tokens that are text all the same. */
   readonly keep?: ReadonlySet<unknown> | undefined;
 }
 
-/** tokenizer_config.json, as far as we read it; the rest is the tokenizer library's. */
+/** The fields of tokenizer_config.json that are read here; the tokenizer library reads the others. */
 export interface TokenizerConfig {
   readonly chat_template?: unknown;
-  /** Spelled, or { content }. */
+  /** The token's spelling, or an object with it as `content`. */
   readonly bos_token?: unknown;
   readonly eos_token?: unknown;
   readonly [key: string]: unknown;
 }
 
 const FILE = 'tokenizer.json';
-/** Letters, digits, a mark, spaces, a line and what is not ASCII: every kind that pre-tokenizers tell apart. */
+/** A text with every kind of character that pre-tokenizers tell apart: letters, digits, punctuation, spaces, a line break, and some beyond ASCII. */
 const TRIAL = "It's 12 é!\n";
 
-/** Text <-> token ids by a checkpoint's tokenizer.json. */
+/** Converts text to token ids and back, as a checkpoint's tokenizer.json says. */
 export class Tokenizer {
   readonly config: TokenizerConfig;
   readonly #tokenizer: HuggingFaceTokenizer;
@@ -33,7 +35,7 @@ export class Tokenizer {
   readonly #size: number;
   #vocabulary: Vocabulary | undefined;
   #longest: number | undefined;
-  /** Of a model of pieces with scores that spells by bytes what no piece spells: the library has the unknown token for that. */
+  /** Ids of the 256 byte tokens of a Unigram model with `byte_fallback`: the library itself gives the unknown token for text that no piece spells. */
   readonly #bytes: readonly number[] | undefined;
   /** Ids of special tokens. */
   #hidden: ReadonlySet<number> | undefined;
@@ -47,8 +49,8 @@ export class Tokenizer {
   }
 
   /**
-   * Reads tokenizer.json and, if there, tokenizer_config.json of a folder; throws EngineError('invalid_model'). `size` is the number of tokens that
-   * the model has: a tokenizer with more is another model's, but a text may spell added tokens that the model never learned.
+   * Reads a folder's tokenizer.json and, if there is one, tokenizer_config.json. `size` is the model's vocabulary size. Throws
+   * EngineError('invalid_model') for a file that cannot be used, and for one whose vocabulary (without added tokens) is larger than the model's.
    */
   static async load(folder: ModelFolder, size = Infinity): Promise<Tokenizer> {
     const path = folder.where(FILE);
@@ -58,12 +60,12 @@ export class Tokenizer {
     if (largest >= size) throw new EngineError('invalid_model', `${path} has a token with id ${largest}, but the model has ${size} tokens; they do not belong together`); // prettier-ignore
     try {
       const tokenizer = mendedTokenizer(json, config);
-      // Some settings are looked at only when there is a text.
+      // The library reads some settings only when it encodes a text.
       const ids = tokenizer.encode(TRIAL).ids.filter((id) => Number.isInteger(id));
       if (ids.length > 0) tokenizer.decode(ids, { skip_special_tokens: true });
       return new Tokenizer(tokenizer, json, config, size);
     } catch (error) {
-      // What JavaScript says of a missing or wrong value names the library's variables, not the file's fields.
+      // JavaScript's own errors about a missing or wrong value name the library's variables, not the file's fields.
       const isInside = error instanceof TypeError || error instanceof RangeError;
       const reason =
         isInside || !(error instanceof Error) ? 'a setting is missing, or is of the wrong kind' : error.message.split('\n', 1)[0];
@@ -72,8 +74,8 @@ export class Tokenizer {
   }
 
   /**
-   * Token ids of a text. Chat prompts bring their special tokens in the text, so nothing is added by default. Throws EngineError('invalid_request')
-   * for tokens that the model does not have.
+   * Encodes a text. The text of a chat prompt already contains its special tokens, so none are added by default. Throws EngineError('invalid_request')
+   * for an added token that the model does not have, and for text that no token spells where the tokenizer has no unknown token.
    */
   encode(text: string, { addSpecialTokens = false }: { addSpecialTokens?: boolean } = {}): number[] {
     const { ids: found, tokens } = this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens });
@@ -85,20 +87,20 @@ export class Tokenizer {
     throw new EngineError('invalid_request', `the text spells the token ${describe(this.vocabulary.tokens[unknown])} (id ${unknown}); this model has tokens 0 to ${this.#size - 1}`); // prettier-ignore
   }
 
-  /** The tokens of the bytes of a text that no piece spells; undefined of one that a token spells. */
+  /** Byte tokens of a piece that was encoded as the unknown token; undefined for a piece that is in the vocabulary. */
   #spelledByBytes(id: number, text: string): number[] | undefined {
     const { model } = this.#tokenizer;
     if (id !== model?.unk_token_id || model?.tokens_to_ids.has(text)) return undefined;
     return Array.from(new TextEncoder().encode(text), (byte) => this.#bytes![byte]!);
   }
 
-  /** Text of token ids, without special tokens but for those in `keep`; bytes that are not UTF-8 become U+FFFD. */
+  /** Decodes token ids. Ids without a token have no text, and bytes that are not UTF-8 become U+FFFD. */
   decode(ids: readonly number[], { skipSpecialTokens = true, keep }: DecodeOptions = {}): string {
     if (skipSpecialTokens && ids.some((id) => keep?.has(id))) {
       const shown = ids.filter((id) => keep!.has(id) || !this.#isHidden(id));
       return this.decode(shown, { skipSpecialTokens: false });
     }
-    // Checkpoints pad their vocabulary: the library has the unknown token for what nothing spells, or stumbles where there is none.
+    // Checkpoints pad their vocabulary. For an id without a token the library writes the unknown token, or throws if there is none.
     const spelled = ids.filter((id) => this.#tokenizer.id_to_token(id) !== undefined);
     if (spelled.length === 0) return '';
     return this.#tokenizer.decode(spelled, { skip_special_tokens: skipSpecialTokens, clean_up_tokenization_spaces: false });
@@ -114,22 +116,22 @@ export class Tokenizer {
     return this.#hidden.has(id);
   }
 
-  /** Id of a token as spelled in the vocabulary. */
+  /** Id of the token with this spelling in tokenizer.json; undefined if there is none. */
   tokenId(token: string): number | undefined {
     return this.#tokenizer.token_to_id(token);
   }
 
-  /** Every token as tokenizer.json spells it, by id, and how it spells bytes. */
+  /** All tokens by id, and how they spell bytes. */
   get vocabulary(): Vocabulary {
     return (this.#vocabulary ??= readVocabulary(this.#json));
   }
 
-  /** Characters of the longest token. */
+  /** Length in characters of the longest token, as tokenizer.json spells it. */
   get longest(): number {
     return (this.#longest ??= this.vocabulary.tokens.reduce((most, token) => Math.max(most, token?.length ?? 0), 1));
   }
 
-  /** The UTF-8 bytes a token stands for: several tokens may make one character. */
+  /** The UTF-8 bytes that a token stands for. They may be part of a character, since byte-level tokens are cut anywhere. */
   bytes(id: number): Uint8Array {
     const { tokens, type, special } = this.vocabulary;
     const spelled = tokens[id] ?? '';
@@ -137,11 +139,11 @@ export class Tokenizer {
     if (type === 'byte_level')
       return Uint8Array.from([...spelled].flatMap((char) => BYTE_OF_CHAR.get(char) ?? [...new TextEncoder().encode(char)]));
     const byte = type === 'byte_fallback' ? /^<0x([0-9A-F]{2})>$/.exec(spelled) : null;
-    // Added tokens too: Gemma's runs of spaces are some.
+    // The mark stands for a space in added tokens too, such as Gemma's runs of spaces.
     return byte ? Uint8Array.of(parseInt(byte[1]!, 16)) : new TextEncoder().encode(spelled.replaceAll('\u2581', ' '));
   }
 
-  /** Spelling of bos_token or eos_token. */
+  /** Spelling of the BOS or EOS token, as tokenizer_config.json (or special_tokens_map.json) names it. */
   special(name: 'bos_token' | 'eos_token'): string | undefined {
     const token = this.config[name];
     const content = isObject(token) ? token['content'] : token;
@@ -149,7 +151,7 @@ export class Tokenizer {
   }
 }
 
-/** tokenizer_config.json; where it does not name the tokens that templates write, special_tokens_map.json does, as older checkpoints have them. */
+/** Reads tokenizer_config.json. Older checkpoints name the BOS and EOS tokens, which chat templates write, in special_tokens_map.json instead. */
 async function readConfig(folder: ModelFolder): Promise<TokenizerConfig> {
   const config = await folder.json('tokenizer_config.json', { optional: true });
   if ('bos_token' in config && 'eos_token' in config) return config;
@@ -157,7 +159,7 @@ async function readConfig(folder: ModelFolder): Promise<TokenizerConfig> {
   return { ...(bos_token !== undefined && { bos_token }), ...(eos_token !== undefined && { eos_token }), ...config };
 }
 
-/** The tokens of the 256 bytes, of a Unigram model that has `byte_fallback` and all of them. */
+/** Ids of the tokens <0x00> to <0xFF> of a Unigram model with `byte_fallback`; undefined for any other model, and if one of them is missing. */
 function byteTokens(tokenizer: HuggingFaceTokenizer, { model }: Json): readonly number[] | undefined {
   const { vocab, byte_fallback: falls } = model as Json;
   if (!Array.isArray(vocab) || falls !== true) return undefined;
@@ -165,7 +167,7 @@ function byteTokens(tokenizer: HuggingFaceTokenizer, { model }: Json): readonly 
   return ids.every((id) => id !== undefined) ? ids : undefined;
 }
 
-/** Reads tokenizer.json and checks what is read of it here; throws EngineError('invalid_model'). */
+/** Reads tokenizer.json and checks the fields that are read here, and bounds what the library would allocate. Throws EngineError('invalid_model'). */
 export async function readTokenizerFile(folder: ModelFolder): Promise<Json & { readonly added_tokens: readonly AddedToken[] }> {
   const path = folder.where(FILE);
   const json = await folder.json(FILE);
@@ -189,7 +191,7 @@ export async function readTokenizerFile(folder: ModelFolder): Promise<Json & { r
   return { ...json, added_tokens: added as AddedToken[] };
 }
 
-/** How many times as long a text can become where each step puts something longer in the place of a character. */
+/** Upper bound of the factor by which a normalizer, pre-tokenizer or decoder can lengthen a text, if each of its steps replaces every character. */
 function growthOf(step: unknown): number {
   if (!isObject(step)) return 1;
   const steps = [step['normalizers'], step['pretokenizers'], step['decoders']].flatMap((list: unknown) => (Array.isArray(list) ? (list as unknown[]) : [])); // prettier-ignore
@@ -197,7 +199,7 @@ function growthOf(step: unknown): number {
   return steps.reduce<number>((growth, each) => growth * growthOf(each), Math.max(1, ...lengths));
 }
 
-/** Of the tokens that text is made of; added ones stand for themselves. */
+/** Largest id of the model's vocabulary, added tokens excluded. */
 function largestId({ model }: Json): number {
   const { vocab } = model as { readonly vocab: readonly unknown[] | Readonly<Record<string, number>> };
   let largest = -1;
@@ -206,23 +208,26 @@ function largestId({ model }: Json): number {
   return largest;
 }
 
-/** Tables by id are made: a wrong id must not take the memory for millions. The largest published vocabularies have 300,000. */
+/** Bound of token ids, since tables indexed by them are allocated. The largest published vocabularies have 300,000 tokens. */
 const MAX_TOKEN_ID = 2 ** 21;
 
-/** Published tokenizers put a mark in the place of a space. Forty steps that each double a letter would fill any memory with a word. */
+/** Bound of `growthOf`. Published tokenizers replace a space by a mark; a file with forty steps that each double a letter would exhaust any memory. */
 const MAX_GROWTH = 256;
 
-/** Characters of a Unigram model's pieces: the library makes an object of each, of 200 bytes. The largest published ones have 2 million. */
+/** Bound of the characters of all pieces of a Unigram model: the library allocates about 200 bytes for each. The largest published ones have 2 million. */
 const MAX_PIECES = 2 ** 22;
 
 function isTokenId(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) < MAX_TOKEN_ID;
 }
 
+/** A tokenizer's tokens, in the terms of the grammar library. */
 export interface Vocabulary {
+  /** Spelling by id, as in tokenizer.json; '' for an id without a token. */
   readonly tokens: readonly string[];
+  /** How tokens spell bytes: by GPT-2's characters, one by one as <0x41>, or not at all. */
   readonly type: 'byte_level' | 'byte_fallback' | 'raw';
-  /** Ids of added tokens, which stand for themselves. */
+  /** Ids of added tokens, which are spelled as plain text. */
   readonly special: ReadonlySet<number>;
 }
 
@@ -239,7 +244,7 @@ function readVocabulary(json: Readonly<Record<string, unknown>>): Vocabulary {
   return { tokens: whole, type, special: new Set(added.map(({ id }) => id)) };
 }
 
-/** GPT-2's printable stand-ins: bytes that print stand for themselves, the others follow from U+0100 on, in order. */
+/** Byte-level BPE's alphabet: printable bytes are the character of the same number, the others follow in order from U+0100. */
 const BYTE_OF_CHAR: ReadonlyMap<string, number> = new Map(
   (() => {
     const printable = (byte: number): boolean => (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;

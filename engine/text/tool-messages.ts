@@ -1,12 +1,12 @@
-/** Calls of tools and their results in a conversation, as a model's template takes them. */
+/** Adapts the tool calls and tool results of a conversation to what a model's chat template accepts. */
 import { isObject } from '../util/json.ts';
 import type { CallWriting } from './call-forms.ts';
 import { mendJson, readJson } from './json-scan.ts';
 
-/** A message whose content is a text and whose calls have parsed arguments. */
+/** A message whose content is one string and whose tool calls have parsed arguments. */
 export type PlainMessage = Readonly<Record<string, unknown>> & { readonly role: string; readonly content: string };
 
-/** Rewrites what the template of this `source` does not take; `writing` is the form of calls that the model reads in what it said. */
+/** Rewrites the messages that the template with this `source` cannot render; `writing` is the syntax for tool calls that have to become text. */
 export function fitToolMessages(messages: readonly PlainMessage[], source: string, writing: CallWriting): readonly PlainMessage[] {
   const system = /system role (?:is )?not supported/i.test(source) ? withoutSystem(messages) : messages;
   if (!system.some((message) => message.role === 'tool' || callsOf(message).length > 0)) return system;
@@ -17,24 +17,24 @@ export function fitToolMessages(messages: readonly PlainMessage[], source: strin
   return showsTools(source) && /['"]tool['"]/.test(source) ? written : withoutToolRole(written);
 }
 
-/** Whether a template shows the model what tools there are. */
+/** Whether a template shows the tools to the model. */
 export const showsTools = (source: string): boolean => source.includes('tools');
 
 /**
- * Where it does not, a system message asks for calls in our form, and those that were made must not look otherwise. DeepSeek's distilled models have such
- * templates, with a form of calls that nobody asked them for.
+ * Whether a template renders the calls of earlier messages. If it does not show the tools, a system message asks for calls in Hermes form, and earlier calls must look
+ * the same, even if the template could render them in a form of its own, as those of DeepSeek's distilled models could.
  */
 const takesCalls = (source: string): boolean => showsTools(source) && source.includes('tool_calls');
 
-/** Characters of a conversation's arguments that are mended: more of them would fit into no context, and take a second. */
+/** Most characters of invalid arguments that are repaired per conversation: more fit into no context, and would take a second. */
 const MENDED_CHARACTERS = 1 << 20;
-/** Arguments of a conversation that are found to be no JSON. More calls would fit into no context either, and an exception for each takes seconds. */
+/** Most arguments per conversation that are found not to be JSON: more calls fit into no context, and an exception for each takes seconds. */
 const MOST_WRONG = 4096;
 
 /**
- * Reads the calls of a conversation as the template of this `source` takes them. `arguments` arrive as JSON text, and templates want an object, which they
- * print or walk through. What is none, as models write it and as the end of an answer leaves it, stays as it was written where it can be shown, and is `{}`
- * elsewhere: clients send it back with every turn, so that refusing it would end the conversation.
+ * Returns a function that parses the arguments of a conversation's tool calls. `arguments` arrive as JSON text, but templates want an object, which they print or
+ * iterate over. Text that is not JSON, as models write it and as answers that were cut off leave it, is kept if the template can print a string, and
+ * becomes `{}` otherwise. Refusing it would end the conversation, since clients send it again with every turn.
  */
 export function callReader(source: string): (call: unknown) => unknown {
   const showsText = !takesCalls(source) || /arguments['"\]]*\s+is\s+(?:not\s+)?string/.test(source);
@@ -49,7 +49,7 @@ export function callReader(source: string): (call: unknown) => unknown {
     const { arguments: text } = call['function'];
     if (typeof text !== 'string') return call;
     const said = readArguments(text);
-    // Clients that take arguments for a value make JSON of them once more; the AI SDK does where it could not read them.
+    // Some clients encode arguments as JSON twice; the AI SDK does so when it could not parse them.
     const written = typeof said === 'string' ? said : text;
     const read = typeof said === 'string' ? readArguments(said) : said;
     const shown = showsText && written.trim() !== '' ? written : {};
@@ -66,7 +66,7 @@ function callsOf({ tool_calls: calls }: PlainMessage): readonly PlainCall[] {
   return Array.isArray(calls) ? (calls as PlainCall[]) : [];
 }
 
-/** Llama 3's templates refuse several calls in a message: each is a message of its own then, and has its results behind it. */
+/** Splits a message with several calls into one message per call, each followed by its results, since Llama 3's templates refuse more than one call per message. */
 function oneByOne(messages: readonly PlainMessage[]): PlainMessage[] {
   const out: PlainMessage[][] = [];
   for (let at = 0; at < messages.length;) {
@@ -78,14 +78,14 @@ function oneByOne(messages: readonly PlainMessage[]): PlainMessage[] {
     }
     const turns = calls.map((call, i): PlainMessage[] => [{ ...message, content: i === 0 ? message.content : '', tool_calls: [call] }]);
     const byId = new Map(calls.map(({ id }, i) => [id, turns[i]!]));
-    // What answers none of them stands behind the last.
+    // Results that belong to none of the calls follow the last one.
     for (; messages[at]?.role === 'tool'; at++) (byId.get(messages[at]!['tool_call_id']) ?? turns.at(-1)!).push(messages[at]!);
     out.push(turns.flat());
   }
   return out.flat();
 }
 
-/** Mistral's templates refuse other ids than nine letters and digits. */
+/** Whether a template accepts only call ids of nine letters and digits, as Mistral's do. */
 const wantsShortIds = (source: string): boolean => /\|\s*length\s*!=\s*9/.test(source);
 
 function withShortIds(message: PlainMessage): PlainMessage {
@@ -94,14 +94,14 @@ function withShortIds(message: PlainMessage): PlainMessage {
   return { ...message, ...(id !== undefined && { tool_call_id: shortId(id) }), ...(calls.length > 0 && { tool_calls: calls }) };
 }
 
-/** The last nine letters and digits: those of an id that a server made are random. */
+/** Shortens a call id to its last nine letters and digits, the random part of ids that servers make. */
 const shortId = (id: unknown): string =>
   String(id)
     .replaceAll(/[^A-Za-z0-9]/g, '')
     .slice(-9)
     .padStart(9, '0');
 
-/** Gemma 4's first template has results, and the answer to them, in the message that called. */
+/** Moves tool results, and the answer to them, into the message with the calls, where Gemma 4's first template expects them. */
 function joinResponses(messages: readonly PlainMessage[]): PlainMessage[] {
   const out: PlainMessage[] = [];
   for (const message of messages) {
@@ -128,7 +128,7 @@ function objectOrText(text: string): unknown {
   }
 }
 
-/** What the model said, where the template would leave its calls out. */
+/** Writes a message's tool calls into its content, for a template that would omit them. */
 function withWrittenCalls(message: PlainMessage, { begin, call, separator, end }: CallWriting): PlainMessage {
   const calls = callsOf(message);
   if (calls.length === 0) return message;
@@ -140,7 +140,7 @@ function withWrittenCalls(message: PlainMessage, { begin, call, separator, end }
   return { ...others, role: message.role, content: `${said}${begin}${written.join(separator)}${end}` };
 }
 
-/** Results as a user's message, one for all that stand together: most models know them so from Qwen's and Hermes's templates. */
+/** Turns neighbouring tool results into one user message with `<tool_response>` tags, which most models know from Qwen's and Hermes's templates. */
 function withoutToolRole(messages: readonly PlainMessage[]): PlainMessage[] {
   const out: PlainMessage[] = [];
   let isOpen = false;
@@ -148,7 +148,7 @@ function withoutToolRole(messages: readonly PlainMessage[]): PlainMessage[] {
     const isResult = message.role === 'tool';
     const content = isResult ? `<tool_response>\n${message.content}\n</tool_response>` : message.content;
     const last = out.at(-1);
-    // Templates refuse two messages of one role in a row.
+    // Some templates refuse two messages of the same role in a row.
     if (last && isOpen && (isResult || message.role === 'user')) out[out.length - 1] = { ...last, content: `${last.content}\n${content}` };
     else out.push(isResult ? { role: 'user', content } : message);
     isOpen = isResult || (isOpen && message.role === 'user');
@@ -156,7 +156,7 @@ function withoutToolRole(messages: readonly PlainMessage[]): PlainMessage[] {
   return out;
 }
 
-/** Instructions in front of what the user says first. */
+/** Prepends the system message to the user's first message. */
 function withoutSystem(messages: readonly PlainMessage[]): readonly PlainMessage[] {
   const [first, second, ...rest] = messages;
   if (first?.role !== 'system' || second?.role !== 'user') return messages;

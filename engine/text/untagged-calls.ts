@@ -1,30 +1,30 @@
 /**
- * An answer that is nothing but calls of tools, without the tags around them: as Qwen2.5-Coder writes them, one object or several, in a list, in a
- * fence of Markdown; and as Llama 3 does, `{"name": ..., "parameters": {...}}`. Read character by character, so that other text is known at once.
+ * Recognises an answer that consists of tool calls without tags: JSON objects, in a list or a Markdown code fence or bare, as Qwen2.5-Coder writes them, and
+ * `{"name": ..., "parameters": {...}}`, as Llama 3 does. It reads character by character, so that any other answer is recognised at once and can stream.
  */
 import { JsonScan } from './json-scan.ts';
 
 const KEYS = ['name', 'arguments', 'parameters', 'type'];
-/** Around the objects. */
+/** Markdown code fences that may surround the objects. */
 const FENCES = ['```', '```json', '```tool_call'];
-/** Characters that stand between objects; the brackets of a list are not counted. */
+/** Characters allowed between objects; brackets need not be balanced. */
 const BETWEEN = /[\s[\],;]/;
 
 export class UntaggedCalls {
   readonly #tools: readonly string[];
-  /** Everything so far. */
+  /** All text so far. */
   text = '';
   readonly #calls: { readonly name: string; readonly arguments: string }[] = [];
-  /** What comes next, outside of objects and in one. */
+  /** What is expected next. */
   #next: 'object' | 'key' | 'colon' | 'value' | 'comma' = 'object';
   #fence = '';
-  /** A key or value under way, and what it may become. */
+  /** The key or value being read, undefined outside of strings; `#words` are the ones allowed. */
   #word: string | undefined;
   #words: readonly string[] = [];
   #key = '';
   #name: string | undefined;
   #arguments: string | undefined;
-  /** Arguments under way, and what of them was read. */
+  /** Scanner of the arguments being read; `#open` is their text so far. */
   #scan: JsonScan | undefined;
   #open = '';
 
@@ -32,12 +32,12 @@ export class UntaggedCalls {
     this.#tools = tools;
   }
 
-  /** Takes the next piece; false once this is something else. */
+  /** Takes the next piece; false once the text cannot be tool calls of these tools. */
   push(piece: string): boolean {
     this.text += piece;
     for (let at = 0; at < piece.length;) {
       if (!this.#scan && !this.#take(piece[at]!)) return false;
-      // The bracket that begins arguments is the first of their characters.
+      // The opening brace of the arguments is read by their scanner.
       const taken: number | undefined = this.#scan ? this.#takeArguments(this.#scan, piece, at) : 1;
       if (taken === undefined) return false;
       at += taken;
@@ -45,7 +45,7 @@ export class UntaggedCalls {
     return true;
   }
 
-  /** The calls of an answer that is over; none = it is something else. */
+  /** The calls, if the text is complete; else none. */
   get calls(): readonly { readonly name: string; readonly arguments: string }[] {
     return this.#next === 'object' && ['', ...FENCES].includes(this.#fence) ? this.#calls : [];
   }
@@ -91,7 +91,7 @@ export class UntaggedCalls {
     return true;
   }
 
-  /** No key, and no name of a tool, has anything to escape. */
+  /** Reads a character of a key or value. Neither keys nor tool names need escapes, so none are handled. */
   #spell(c: string): boolean {
     const word = this.#word!;
     if (c !== '"') {
@@ -105,7 +105,7 @@ export class UntaggedCalls {
     return this.#words.includes(word);
   }
 
-  /** Characters that were read; undefined where they can be no arguments. */
+  /** Returns how many characters belong to the arguments; undefined if they cannot be an object. */
   #takeArguments(scan: JsonScan, piece: string, from: number): number | undefined {
     const { text, taken, ended } = scan.push(piece, from);
     if (scan.isLost) return undefined;
@@ -118,7 +118,7 @@ export class UntaggedCalls {
     return taken;
   }
 
-  /** The end of an object. */
+  /** Ends an object; false unless it has a name and arguments. */
   #close(): boolean {
     const [name, args] = [this.#name, this.#arguments];
     if (name === undefined || args === undefined) return false;

@@ -1,10 +1,10 @@
-/** Values from one side, awaited on the other. Ends by `end` or `fail`; later pushes are dropped. */
+/** An unbounded queue that is pushed to synchronously and read as an async iterable. After `end` or `fail` further values are dropped. */
 export class AsyncQueue<T> implements AsyncIterable<T> {
   readonly #values: T[] = [];
   #state: { readonly kind: 'open' } | { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } = { kind: 'open' };
   #notify: (() => void) | undefined;
 
-  /** Values that were pushed and not read. */
+  /** Number of values that have not been read. */
   get length(): number {
     return this.#values.length;
   }
@@ -15,13 +15,13 @@ export class AsyncQueue<T> implements AsyncIterable<T> {
     this.#notify?.();
   }
 
-  /** The reader gets what was pushed, then the end. */
+  /** Ends the iteration after the values pushed so far. */
   end(): void {
     if (this.#state.kind === 'open') this.#state = { kind: 'ended' };
     this.#notify?.();
   }
 
-  /** The reader gets the error next; what was pushed and not read is dropped. */
+  /** Makes the iteration throw `error` at once; values not yet read are dropped. */
   fail(error: unknown): void {
     if (this.#state.kind !== 'open') return;
     this.#state = { kind: 'failed', error };

@@ -1,6 +1,6 @@
-/** How well text packs, which tells a text that repeats itself from one that says something. */
+/** Compression ratio of a text, by which repetitive transcripts are recognised. */
 
-/** Bytes of the text over bytes as zlib packs them (RFC 1950, what `zlib.compress` of Python makes); 0 where there is none. */
+/** UTF-8 bytes of the text divided by its zlib-compressed bytes (RFC 1950, like Python's `zlib.compress`); 0 for an empty text. */
 export async function compressionRatio(text: string): Promise<number> {
   const bytes = new TextEncoder().encode(text);
   const packed = new Response(new Blob([bytes]).stream().pipeThrough(new CompressionStream('deflate')));

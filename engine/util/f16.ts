@@ -1,9 +1,9 @@
-/** IEEE 754 half precision <-> single; Node 20 has no Float16Array. */
+/** Converts between IEEE 754 half and single precision, since Node 20 has no Float16Array. */
 
 const BITS = new Uint32Array(1);
 const FLOAT = new Float32Array(BITS.buffer);
 
-/** Half bits of a number, rounded to nearest even; overflow becomes infinity. */
+/** Rounds a number to half precision, to nearest even, and returns its bits; overflow becomes infinity. */
 export function f32ToF16Bits(value: number): number {
   FLOAT[0] = value;
   const x = BITS[0]!;
@@ -27,7 +27,7 @@ export function f32ToF16Bits(value: number): number {
   return sign | (half + (rest > 0x1000 || (rest === 0x1000 && half & 1) ? 1 : 0));
 }
 
-/** The number behind half bits. */
+/** Value of half-precision bits. */
 export function f16BitsToF32(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >>> 10) & 0x1f;
@@ -46,12 +46,12 @@ export function toF16(values: ArrayLike<number>): Uint16Array {
 
 let table: Float32Array | undefined;
 
-/** The numbers behind all 65,536 half bits: a table makes loading a checkpoint memory-bound. */
+/** Values of all 65,536 half-precision bit patterns; with this table, loading a checkpoint is memory-bound. */
 export function f16Table(): Float32Array {
   return (table ??= Float32Array.from({ length: 65536 }, (_, bits) => f16BitsToF32(bits)));
 }
 
-/** Widens half bits. */
+/** Converts half-precision bits to single precision. */
 export function fromF16(bits: Uint16Array): Float32Array {
   const halves = f16Table();
   const out = new Float32Array(bits.length);
@@ -59,7 +59,7 @@ export function fromF16(bits: Uint16Array): Float32Array {
   return out;
 }
 
-/** Widens bfloat16 bits. */
+/** Converts bfloat16 bits to single precision. */
 export function fromBF16(bits: Uint16Array): Float32Array {
   const wide = new Uint32Array(bits.length);
   for (let i = 0; i < bits.length; i++) wide[i] = bits[i]! << 16;

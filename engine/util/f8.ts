@@ -1,17 +1,17 @@
-/** 8-bit floating point (OCP FP8 and MX) -> single. */
+/** Converts 8-bit floating point (OCP FP8 and MX) to single precision. */
 
-/** The numbers behind the 256 codes of F8_E4M3 (torch.float8_e4m3fn): bias 7, no infinities, NaN where all bits but the sign are set. */
+/** Values of the 256 codes of F8_E4M3 (torch.float8_e4m3fn): bias 7, no infinities, NaN if all bits but the sign are set. */
 export const F8_E4M3 = tableOf((code) => ((code & 0x7f) === 0x7f ? NaN : small(code, 3, 7)));
 
-/** Of F8_E5M2 (torch.float8_e5m2): the upper half of a half-precision number. */
+/** Values of the 256 codes of F8_E5M2 (torch.float8_e5m2), which is the upper byte of half precision. */
 export const F8_E5M2 = tableOf((code) =>
   (code & 0x7c) !== 0x7c ? small(code, 2, 15) : code & 3 ? NaN : code & 0x80 ? -Infinity : Infinity,
 );
 
-/** Of F8_E8M0 (torch.float8_e8m0fnu), which only scales have: powers of two, and NaN. */
+/** Values of the 256 codes of F8_E8M0 (torch.float8_e8m0fnu), used for scales only: powers of two, and NaN. */
 export const F8_E8M0 = tableOf((code) => (code === 0xff ? NaN : 2 ** (code - 127)));
 
-/** Widens codes by one of the tables. */
+/** Converts codes with one of these tables. */
 export function fromF8(codes: Uint8Array, table: Float32Array): Float32Array {
   const out = new Float32Array(codes.length);
   for (let i = 0; i < codes.length; i++) out[i] = table[codes[i]!]!;
@@ -22,7 +22,7 @@ function tableOf(value: (code: number) => number): Float32Array {
   return Float32Array.from({ length: 256 }, (_, code) => value(code));
 }
 
-/** A finite number of a sign bit, an exponent with a bias, and `digits` bits of mantissa. */
+/** Value of a finite code with a sign bit, a biased exponent, and `digits` bits of mantissa. */
 function small(code: number, digits: number, bias: number): number {
   const sign = code & 0x80 ? -1 : 1;
   const exponent = (code & 0x7f) >> digits;

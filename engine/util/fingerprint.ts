@@ -1,4 +1,4 @@
-/** Two FNV-1a hashes of 32 bits, one of them from the end: tells texts apart, not for secrets. 16 hexadecimal digits. */
+/** Hashes a text to 16 hexadecimal digits: two 32-bit hashes like FNV-1a, one of them from the end. Not cryptographic. */
 export function fingerprint(text: string): string {
   let [a, b] = [0x811c9dc5, 0x01000193];
   for (let i = 0; i < text.length; i++) {

@@ -1,4 +1,4 @@
-/** Model files in formats that are not read: which one it is, and what to do. The same words for a server's folder and a picked one in the page. */
+/** Messages about model files in formats that are not supported: which format it is, and what to do. Used by server and page alike. */
 import { fp8Scheme } from './fp8-config.ts';
 import type { Fp8Scheme } from './fp8-config.ts';
 import { describe, isObject } from './json.ts';
@@ -13,7 +13,7 @@ interface Format {
   readonly advice: string;
 }
 
-/** By the file's name; the first that fits. */
+/** Formats by file name; the first that matches is used. */
 const FORMATS: readonly Format[] = [
   {
     pattern: /^(?!.*mmproj[^\\/]*$)(?!.*imatrix).*\.gguf$/i,
@@ -39,10 +39,10 @@ const FORMATS: readonly Format[] = [
   },
 ];
 
-/** First bytes that formats are told apart by. */
+/** Number of bytes at the start of a file by which formats are recognised. */
 const HEAD_BYTES = 8;
 const PICKLE = [0x80, 0x02];
-/** Magic bytes of files whose names say nothing. */
+/** Magic bytes by which files with uninformative names are recognised. */
 const MAGIC: readonly (readonly [readonly number[], string])[] = [
   [[0x47, 0x47, 0x55, 0x46], '.gguf'],
   [[0x50, 0x4b, 0x03, 0x04], '.pth'],
@@ -57,10 +57,10 @@ function formatOf(head: Uint8Array): string | undefined {
   return magic === PICKLE && isLength ? undefined : name;
 }
 
-/** "version ": what git has in the place of a large file that it did not fetch begins with it. */
+/** "version ", with which a Git LFS pointer begins: git has one in place of a large file that was not fetched. */
 const LFS_POINTER = [0x76, 0x65, 0x72, 0x73, 0x69, 0x6f, 0x6e, 0x20];
 
-/** What a model file in a folder is and what to do, in one clause about it ("is a GGUF file, …"); undefined for what is not known. `head` are its first bytes. */
+/** Says what a model file in a folder is and what to do, as a clause about it ("is a GGUF file; …"); undefined for an unknown format. `head` are its first bytes. */
 export function describeForeignFile(name: string, head: Uint8Array = new Uint8Array()): string | undefined {
   if (LFS_POINTER.every((byte, i) => head[i] === byte))
     return "is a pointer of Git LFS, not the file itself; fetch that with 'git lfs pull'";
@@ -68,17 +68,17 @@ export function describeForeignFile(name: string, head: Uint8Array = new Uint8Ar
   return format && `${format.what}; ${format.advice}`;
 }
 
-/** The same for a file that is named itself, where only a folder is read. */
+/** Says what a file is that was given where only a folder is supported, and what to do; undefined for an unknown format. `head` are its first bytes. */
 export function describeLoneFile(name: string, head: Uint8Array): string | undefined {
   const isGguf = MAGIC.some(([bytes, format]) => format === '.gguf' && bytes.every((byte, i) => head[i] === byte));
   if (isGguf) return 'is a GGUF file, which is read as a chat model only';
   const found = describeForeignFile(name, head);
-  // It is the file itself that was given, and another format that has opened nothing.
+  // A file that is only named .gguf: the advice for GGUF files would not help.
   const isNamedSo = /\.gguf$/i.test(name) && found === describeForeignFile(name);
   return isNamedSo ? 'is named like a GGUF file and is none: it does not begin with "GGUF"; fetch it again' : found;
 }
 
-/** The same for the names in a folder without safetensors; `what` in front of the first file of a format that is known. */
+/** Says what to do about a folder without safetensors, by its first file of a known format; undefined if it has none. */
 export function describeForeignFolder(names: readonly string[]): string | undefined {
   for (const { pattern, what, advice } of FORMATS) {
     const name = names.find((file) => pattern.test(file) && !/\.safetensors$/i.test(file));
@@ -90,13 +90,13 @@ export function describeForeignFolder(names: readonly string[]): string | undefi
 /** A repository's name on the Hugging Face hub, such as `Qwen/Qwen3-0.6B`. */
 const HUB_ID = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
 
-/** What to do with a hub id where a folder is expected; undefined when it does not look like one. */
+/** Says what to do about a Hugging Face id given where a folder is expected; undefined if it does not look like one. */
 export function describeHubId(path: string): string | undefined {
   if (!HUB_ID.test(path)) return undefined;
   return `it looks like a model of the Hugging Face hub; the engine fetches nothing, so give the folder that it was fetched to`;
 }
 
-/** `quant_method` of quantization_config, in the words of people. */
+/** Common names of quantisation methods, by `quant_method` of quantization_config. */
 const QUANTIZED: ReadonlyMap<unknown, string> = new Map([
   ['gptq', 'GPTQ'],
   ['awq', 'AWQ'],
@@ -108,7 +108,7 @@ const QUANTIZED: ReadonlyMap<unknown, string> = new Map([
   ['quanto', 'quanto'],
 ]);
 
-/** Why the weights that a config.json describes cannot be read; undefined when they are plain, MXFP4, or FP8 whose scales are known. */
+/** Says why the quantised weights that a config.json describes are not supported; undefined if they are (plain, MXFP4, or FP8 with a known scheme). */
 export function describeQuantization(config: Json): string | undefined {
   // MLX calls it `quantization` and names no method.
   const settings = config['quantization_config'] ?? config['quantization'];
@@ -116,14 +116,14 @@ export function describeQuantization(config: Json): string | undefined {
   const fp8 = isObject(settings) ? fp8Scheme(settings) : undefined;
   if (fp8 !== undefined && typeof fp8 !== 'string') return undefined;
   const method = isObject(settings) ? settings['quant_method'] : undefined;
-  // Its blocks and scales are known by their names (weights/mxfp4-checkpoint.ts).
+  // MXFP4's tensors are recognised by their names (weights/mxfp4-checkpoint.ts).
   if (method === 'mxfp4') return undefined;
   const name = QUANTIZED.get(method) ?? (config['quantization'] !== undefined && method === undefined ? 'MLX' : describe(method ?? null));
   const why = fp8 === undefined ? 'which is not read' : `and ${fp8}`;
   return `the weights are quantised with ${name}, ${why}; take the model they were made from, in f32, f16 or bf16`;
 }
 
-/** How the FP8 weights that a config.json describes are scaled; undefined when it describes none, or others than are read. */
+/** The FP8 scheme of a config.json; undefined if it has none, or one that is not supported. */
 export function fp8SchemeOf({ quantization_config: settings }: Json): Fp8Scheme | undefined {
   const scheme = isObject(settings) ? fp8Scheme(settings) : undefined;
   return typeof scheme === 'string' ? undefined : scheme;

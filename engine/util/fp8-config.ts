@@ -1,14 +1,14 @@
-/** What a config.json says of weights in 8-bit floating point: DeepSeek's and transformers' `fp8`, `fbgemm_fp8`, compressed-tensors, ModelOpt. */
+/** Reads how FP8 weights are scaled from config.json, in the forms of transformers (`fp8`, `fbgemm_fp8`), compressed-tensors and ModelOpt. */
 import { describe, isObject } from './json.ts';
 import type { Json } from './json.ts';
 
-/** How a checkpoint's FP8 weights are scaled, as far as the scales' shapes do not say it. */
+/** How a checkpoint's FP8 weights are scaled; whether per matrix or per row, the shapes of the scales tell. */
 export interface Fp8Scheme {
-  /** Rows and columns of a matrix that share a scale. Absent: the whole matrix, or each row. */
+  /** Rows and columns that share a scale; absent = one scale per matrix or per row. */
   readonly block?: readonly [number, number];
 }
 
-/** The scheme of a `quantization_config`, or why it cannot be read in one clause; undefined when it is not of FP8. */
+/** Reads the scheme of a `quantization_config`; a string says in one clause why it is not supported, undefined means that it is not FP8. */
 export function fp8Scheme(settings: Json): Fp8Scheme | string | undefined {
   switch (settings['quant_method']) {
     case 'fp8':
@@ -24,13 +24,13 @@ export function fp8Scheme(settings: Json): Fp8Scheme | string | undefined {
   }
 }
 
-/** What transformers takes where a file does not say it. */
+/** Default block size of transformers. */
 const USUAL_BLOCK = [128, 128];
 
-/** ModelOpt's names of one scale a matrix and one scale a row. */
+/** ModelOpt's names for one scale per matrix and one scale per row. */
 const MODELOPT: ReadonlySet<unknown> = new Set(['FP8', 'FP8_PER_CHANNEL_PER_TOKEN']);
 
-/** What a config group of compressed-tensors may say of its weights' scales. */
+/** Schemes by `strategy` of a config group of compressed-tensors. */
 const STRATEGIES = new Map<unknown, (weights: Json) => Fp8Scheme | string>([
   ['tensor', () => ({})],
   ['channel', () => ({})],
@@ -56,7 +56,7 @@ function compressedScheme(settings: Json): Fp8Scheme | string | undefined {
   return schemes.find((scheme) => (scheme as Fp8Scheme).block) ?? {};
 }
 
-/** Of [rows, columns], or null for none. */
+/** Reads a block size, [rows, columns] or 'RxC'; null = no blocks. A string says why it is invalid. */
 function blockScheme(name: string, block: unknown): Fp8Scheme | string {
   if (block === undefined || block === null) return {};
   const sizes = typeof block === 'string' ? block.split('x').map(Number) : block;

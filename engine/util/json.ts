@@ -1,10 +1,10 @@
-/** JSON from files that nobody vouches for: its size and shape are bounded before anything is built from it. */
+/** JSON of untrusted files: its size and shape are checked before it is parsed. */
 import { EngineError } from '../errors.ts';
 
 /** A JSON object. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** What a file may hold: bytes, brackets within brackets, values (counted by commas and opening brackets), and names of fields, which cost most. */
+/** Limits of a file: bytes, depth of nesting, values (counted by commas and opening brackets), and names of fields, which cost most memory. */
 export interface JsonLimits {
   readonly bytes: number;
   readonly depth: number;
@@ -12,10 +12,10 @@ export interface JsonLimits {
   readonly names: number;
 }
 
-/** Room for the largest published tokenizers (33 MB, 2.1 million values, 300,000 names). */
+/** Default limits, enough for the largest published tokenizers (33 MB, 2.1 million values, 300,000 names). */
 export const FILE_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 64, values: 2 ** 21 + 2 ** 19, names: 2 ** 19 };
 
-/** The object that a file's bytes spell; throws EngineError('invalid_model') with the path and what was found instead. */
+/** Parses a file's bytes as a JSON object; throws EngineError('invalid_model') that names the path and what was found instead. */
 export function parseJsonObject(path: string, bytes: Uint8Array, limits: JsonLimits = FILE_LIMITS): Json {
   const refuse = (why: string, cause?: unknown): never => {
     throw new EngineError('invalid_model', `${path} ${why}`, { cause });
@@ -26,7 +26,7 @@ export function parseJsonObject(path: string, bytes: Uint8Array, limits: JsonLim
   try {
     value = JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
-    // V8's message quotes the text around it, which may be anything; the position is what helps.
+    // V8's message also quotes the text there, which may be anything; only the position is shown.
     const position = /position \d+/.exec(String(error))?.[0];
     refuse(`is not JSON${position ? ` (at ${position})` : ''}`, error);
   }
@@ -38,7 +38,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A value in few words, for messages. */
+/** Describes a value in a few words, for error messages. */
 export function describe(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (isObject(value)) return 'an object';
@@ -46,7 +46,7 @@ export function describe(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-/** A text in quotes, on one line and without what a terminal would obey. */
+/** Quotes a text for a message: on one line, with control characters escaped. */
 export function quoted(text: string): string {
   return JSON.stringify(text).replace(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
 }

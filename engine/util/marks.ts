@@ -1,13 +1,13 @@
-/** Letters with more marks than any writing has. */
+/** Protection against letters with absurdly many combining marks. */
 
-/** Marks on one letter that are left together. */
+/** Most consecutive combining marks that are left as they are. */
 const MOST_MARKS = 256;
 const TOO_MANY = new RegExp(`(?<!\\p{M})\\p{M}{${MOST_MARKS + 1}}`, 'u');
 const TOGETHER = new RegExp(`\\p{M}{1,${MOST_MARKS}}`, 'gu');
 
 /**
- * A text for normalize(), which sorts the marks of each letter by comparing each with those before it: of a million that takes minutes, of ten million
- * hours. Between too many of them it gets the joiner that Unicode has for this (UAX #15, stream-safe text).
+ * Makes a text safe for normalize(), which sorts the combining marks of each letter in quadratic time: a million of them take minutes, ten million hours. Longer runs of
+ * marks are broken up by U+034F, the combining grapheme joiner, as in Unicode's stream-safe text format (UAX #15).
  */
 export function withFewMarks(text: string): string {
   if (!TOO_MANY.test(text)) return text;

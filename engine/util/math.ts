@@ -20,7 +20,7 @@ export function product(shape: readonly number[]): number {
   return shape.reduce((a, b) => a * b, 1);
 }
 
-/** The value below which a share 0 < p < 1 of a standard normal distribution lies, to nine digits (P. J. Acklam's rational approximation). */
+/** Quantile of the standard normal distribution for 0 < p < 1, to nine digits (P. J. Acklam's rational approximation). */
 export function normalQuantile(p: number): number {
   const polynomial = (coefs: readonly number[], x: number): number => coefs.reduce((sum, coef) => sum * x + coef, 0);
   const tail = (q: number): number =>
@@ -48,7 +48,7 @@ export interface Range {
   readonly to: number;
 }
 
-/** Number of things in a range. */
+/** Number of integers in a range. */
 export function sizeOf({ from, to }: Range): number {
   return to - from;
 }
@@ -59,12 +59,12 @@ export function indexBeyond(values: Float32Array, most = Number.MAX_VALUE): numb
   return -1;
 }
 
-/** A matrix [rows, columns] as [columns, rows]. */
+/** Transposes a matrix [rows, columns] to [columns, rows]. */
 export function transposed(values: Float32Array, rows: number, columns: number): Float32Array {
   return Float32Array.from(values, (_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!);
 }
 
-/** Values one behind the other. */
+/** Concatenates arrays. */
 export function concatenated(parts: readonly Float32Array[]): Float32Array<ArrayBuffer> {
   const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
   parts.reduce((at, part) => (all.set(part, at), at + part.length), 0);

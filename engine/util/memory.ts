@@ -1,13 +1,13 @@
-/** Memory in words. */
+/** Descriptions of memory use, for logs and the start-up text. */
 import type { MemoryPlan, MemoryUse } from '../api.ts';
 
-/** Bytes for people: "18.2 MiB", "2.2 GiB". */
+/** Formats a number of bytes, as in "18.2 MiB" or "2.2 GiB". */
 export function formatBytes(bytes: number): string {
   const mib = bytes / 2 ** 20;
   return mib < 1024 ? `${mib.toFixed(1)} MiB` : `${(mib / 1024).toFixed(1)} GiB`;
 }
 
-/** Memory and what takes it, in one line. */
+/** Describes a device's memory and what one model takes of it, in one line. */
 export function describeMemory(use: MemoryUse): string {
   const { deviceBytes, source, fraction, otherBytes, weightBytes, activationBytes } = use;
   const others = otherBytes > 0 ? `other models ${formatBytes(otherBytes)}, ` : '';
@@ -15,7 +15,7 @@ export function describeMemory(use: MemoryUse): string {
   return `${share}: ${others}weights ${formatBytes(weightBytes)}, activations ${formatBytes(activationBytes)}, ${describePages(use)}`;
 }
 
-/** A plan, a line for each model and one for all. */
+/** Describes a memory plan: one line per model and one for the total. */
 export function describePlan({ models, totalBytes, ...share }: MemoryPlan): readonly string[] {
   const lines = models.map(({ id, weightBytes, activationBytes, pages }) => {
     const kv = pages ? `, ${describePages(pages)}` : '';
@@ -42,7 +42,7 @@ function describeShare({ deviceBytes, source, fraction }: Pick<MemoryUse, 'devic
   return `${Number(fraction.toPrecision(3))} x ${formatBytes(deviceBytes)} (${source}) = ${formatBytes(fraction * deviceBytes)}`;
 }
 
-/** What is stored as what, in one line, the most first: "Q4_K 212.0 MiB, f16 0.1 MiB". */
+/** Describes bytes by storage type in one line, largest first, as in "Q4_K 212.0 MiB, f16 0.1 MiB". */
 export function describeStored(bytes: ReadonlyMap<string, number>): string {
   return [...bytes].sort(([, a], [, b]) => b - a).map(([type, size]) => `${type} ${formatBytes(size)}`).join(', '); // prettier-ignore
 }

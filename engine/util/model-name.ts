@@ -1,8 +1,8 @@
-/** Names that models are served by. */
+/** Default names of models. */
 
 /**
- * By a model's path: the folder's name, or the file's without its format and, of GGUF, without what it is cut into and quantised as (Qwen3-0.6B-Q4_K_M.gguf is
- * Qwen3-0.6B). Of a file whose name says nothing (model.bin), its folder's.
+ * Derives a model's name from its path: the folder's name, or the file's without its extension. A GGUF file's name also loses its part number and quantisation
+ * (Qwen3-0.6B-Q4_K_M.gguf becomes Qwen3-0.6B). A file with a generic name (model.bin) is named after its folder.
  */
 export function modelName(path: string): string {
   const [name = '', ...folders] = path
@@ -18,5 +18,5 @@ export function modelName(path: string): string {
 const FORMAT = /\.(bin|onnx|safetensors|pth?)$/i;
 const GENERIC = /^(pytorch_)?model([-_.](int8|fp16|f16|quantized|q4|q8))?$/i;
 const PART = /-\d{5}-of-\d{5}$/;
-/** How files say it: Q4_K_M, q8_0, UD-Q4_K_XL, IQ4_XS, bf16, MXFP4_MOE. */
+/** Quantisation in a GGUF file's name, such as Q4_K_M, q8_0, UD-Q4_K_XL, IQ4_XS, bf16 or MXFP4_MOE. */
 const QUANTISATION = /[-._](UD-)?(I?Q\d[A-Z0-9_]*|B?F16|F32|MXFP4(_MOE)?)$/i;

@@ -30,7 +30,7 @@ function mixed(state: number): number {
   return (t ^ (t >>> 14)) >>> 0;
 }
 
-/** Draw `index` of that generator as 32 bits, without the draws before it; as lib/random_bits.wgsl has it. */
+/** The 32 bits of draw `index` of that generator, computed directly; the same as in lib/random_bits.wgsl. */
 export function randomBits(seed: number, index: number): number {
   return mixed((seed + Math.imul(index + 1, STEP)) >>> 0);
 }

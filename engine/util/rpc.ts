@@ -1,29 +1,29 @@
 /**
- * Calls over a message port that carries structured clones: a child process, a thread, a Web Worker. A table names the operations and
- * their types; from it both sides get their methods. The caller gives credit for so many events, so a reader that stops reading stops its
- * producer. What happens to all calls in one tick can travel in one message.
+ * Remote calls over a message port with structured clones: to a child process, a thread or a Web Worker. A table has the operations and their types; both sides get
+ * their methods from it. Back-pressure works by credits: the caller grants a number of events, so a reader that stops reading stops the producer. All news of one tick
+ * can travel in one message.
  */
 import { EngineError, abortErrorOf, fromPlainError, toPlainError } from '../errors.ts';
 import type { PlainError } from '../errors.ts';
 
-/** An operation that answers with events. `Types` exists for the compiler only. */
+/** An operation that answers with a stream of events. `types` exists for the compiler only. */
 export interface StreamOperation<Request, Event> {
   readonly kind: 'stream';
-  /** Events a call may be ahead of its reader. */
+  /** Events by which a call may be ahead of its reader; even, since credit is returned in halves. */
   readonly window: number;
   readonly types?: { readonly request: Request; readonly event: Event };
 }
 
-/** An operation that answers with one value. */
+/** An operation that answers with one value. `types` exists for the compiler only. */
 export interface ValueOperation<Request, Value> {
   readonly kind: 'value';
   readonly types?: { readonly request: Request; readonly value: Value };
 }
 
-/** Operations by their names. */
+/** Operations by name. */
 export type OperationTable = Readonly<Record<string, StreamOperation<unknown, unknown> | ValueOperation<unknown, unknown>>>;
 
-/** The function an operation is called by. */
+/** The signature of an operation's method. */
 export type Method<Operation> =
   Operation extends StreamOperation<infer Request, infer Event>
     ? (request: Request, signal: AbortSignal) => AsyncIterable<Event>
@@ -34,17 +34,17 @@ export type Method<Operation> =
 /** The methods of a table's operations. */
 export type Methods<Table extends OperationTable> = { readonly [Name in keyof Table]: Method<Table[Name]> };
 
-/** A row for an operation that answers with events. */
+/** Defines an operation that answers with a stream of events. */
 export function stream<Request, Event>(options: { readonly window: number }): StreamOperation<Request, Event> {
   return { kind: 'stream', ...options };
 }
 
-/** A row for an operation that answers with one value. */
+/** Defines an operation that answers with one value. */
 export function value<Request, Value>(): ValueOperation<Request, Value> {
   return { kind: 'value' };
 }
 
-/** The methods of a table, each made by `make` from its name and its row. */
+/** Makes the methods of a table; `make` is given each operation's name and row. */
 export function methodsOf<Table extends OperationTable>(
   table: Table,
   make: (name: string, operation: Table[string]) => (request: unknown, signal: AbortSignal) => unknown,
@@ -52,19 +52,19 @@ export function methodsOf<Table extends OperationTable>(
   return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, make(name, row as Table[string])])) as Methods<Table>;
 }
 
-/** From the caller. `credits` is how many events it is ready to take; the answering side reads no further ahead than that. */
+/** A message from the caller. `credits` is the number of (further) events that it accepts; the answering side produces no more. */
 export type CallMessage =
   | { readonly type: 'call'; readonly id: number; readonly name: string; readonly request: unknown; readonly credits: number }
   | { readonly type: 'credit'; readonly id: number; readonly credits: number }
   | { readonly type: 'abort'; readonly id: number };
 
-/** What happened to one call. An operation that answers with one value ends with it. */
+/** News of one call. The value of a value operation comes with its `end`. */
 export type CallNews =
   | { readonly type: 'event'; readonly id: number; readonly event: unknown }
   | { readonly type: 'end'; readonly id: number; readonly value?: unknown }
   | { readonly type: 'error'; readonly id: number; readonly error: PlainError };
 
-/** Everything of one tick. */
+/** The news of one tick. */
 export interface NewsMessage {
   readonly type: 'news';
   readonly news: readonly CallNews[];
@@ -87,12 +87,12 @@ export class Caller<Table extends OperationTable> {
     );
   }
 
-  /** Takes what the other side says. */
+  /** Takes a message of the answering side. */
   receive({ news }: NewsMessage): void {
     for (const item of news) this.#calls.get(item.id)?.receive(item);
   }
 
-  /** Ends the running calls with `error`, and every later one: the other side is gone. */
+  /** Fails all running and later calls with `error`, because the answering side is gone. */
   fail(error: EngineError): void {
     this.#failure ??= error;
     for (const call of this.#calls.values()) call.settle(error);
@@ -126,7 +126,7 @@ export class Caller<Table extends OperationTable> {
         const item = await call.next();
         if (item === undefined) return;
         yield item.event;
-        // Returned in halves of the window, so that a message of credit stands for many events.
+        // Credit is returned half a window at a time, so that one message covers many events.
         if (++taken === window / 2) {
           taken = 0;
           if (!this.#failure) this.#post({ type: 'credit', id, credits: window / 2 });
@@ -147,13 +147,13 @@ export class Caller<Table extends OperationTable> {
   }
 }
 
-/** What one call has received and its reader has not taken yet; at most a window's worth. */
+/** One call on the calling side, with the events that its reader has not taken yet: at most a window. */
 class PendingCall {
   endedByHost = false;
-  /** What a call of one value ended with. */
+  /** Result of a value operation, once it has ended. */
   value: unknown;
   readonly #events: { readonly event: unknown }[] = [];
-  /** undefined while running; null = ended well. */
+  /** How the call ended: null = successfully; undefined while it runs. */
   #outcome: EngineError | null | undefined;
   #wake: (() => void) | undefined;
 
@@ -167,14 +167,14 @@ class PendingCall {
     this.#wake?.();
   }
 
-  /** Ends the call from this side; what it has received is dropped. */
+  /** Ends the call from this side; events not yet read are dropped. */
   settle(error: EngineError): void {
     this.#events.length = 0;
     this.#outcome = error;
     this.#wake?.();
   }
 
-  /** The next event, or undefined at the end; throws what the call ended with. */
+  /** The next event, or undefined at the end; throws the error that the call ended with. */
   async next(): Promise<{ readonly event: unknown } | undefined> {
     while (this.#events.length === 0 && this.#outcome === undefined) await new Promise<void>((resolve) => (this.#wake = resolve));
     const event = this.#events.shift();
@@ -192,7 +192,7 @@ export class Answerer<Table extends OperationTable> {
   readonly #bug: (what: string) => void;
   readonly #calls = new Map<number, ServedCall>();
 
-  /** `tell` sends news to the caller (see `batched`); `bug` is told what was thrown that is no EngineError. */
+  /** `tell` sends news to the caller (see `batched`); `bug` is called with the stack of any error that is no EngineError. */
   constructor(table: Table, methods: Methods<Table>, tell: (news: CallNews) => void, bug: (what: string) => void) {
     this.#table = table;
     this.#methods = methods;
@@ -200,7 +200,7 @@ export class Answerer<Table extends OperationTable> {
     this.#bug = bug;
   }
 
-  /** Takes what the caller says; resolves, for a call, when its answer has been told. Never rejects. */
+  /** Takes a message of the caller; for a call, resolves when it has been answered. Never rejects. */
   async receive(message: CallMessage): Promise<void> {
     if (message.type === 'credit') this.#calls.get(message.id)?.grant(message.credits);
     else if (message.type === 'abort') this.#calls.get(message.id)?.abort();
@@ -232,7 +232,7 @@ export class Answerer<Table extends OperationTable> {
   }
 }
 
-/** One running call: pulls events while the caller has credit for them. */
+/** One call on the answering side: pulls events while the caller has credit. */
 class ServedCall {
   readonly #controller = new AbortController();
   #credits: number;
@@ -268,12 +268,12 @@ class ServedCall {
 }
 
 /**
- * Microtasks without news before a tick's news are sent. The sequences of one GPU step resolve together, each through a few
- * nested async iterators; waiting this long puts them all in one message, without waiting for a timer.
+ * Number of microtasks without news after which a tick's news are sent. The sequences of one GPU step resolve together, each through a few nested async iterators;
+ * waiting this long collects them all in one message, without a timer.
  */
 const QUIET_MICROTASKS = 16;
 
-/** Collects the news of one tick and posts them as one message. */
+/** Returns a function that collects news and posts those of one tick as one message. */
 export function batched(post: (message: NewsMessage, transfer: readonly ArrayBuffer[]) => void): (news: CallNews) => void {
   let news: CallNews[] = [];
   let quiet = 0;
@@ -290,7 +290,7 @@ export function batched(post: (message: NewsMessage, transfer: readonly ArrayBuf
   };
 }
 
-/** Audio is handed over instead of copied where the port can; its maker does not use a chunk again. */
+/** Buffers of audio events, to be transferred instead of copied if the port can; their producer does not use a chunk again. */
 function transferable(news: readonly CallNews[]): ArrayBuffer[] {
   return news.flatMap((item) => {
     const samples = item.type === 'event' ? (item.event as { samples?: unknown }).samples : undefined;

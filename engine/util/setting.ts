@@ -1,27 +1,27 @@
-/** What a row of a table of settings says; the types of the values come from the rows, and so do flags, environment, files and documents. */
+/** Tables of settings. Each setting is one row, from which its type, flag, environment variable, file key and documentation derive. */
 
 interface Described {
-  /** Heading it stands under; a setting without one is not offered to operators. */
+  /** Heading in the help; a setting without one is not offered to operators. */
   readonly group?: string;
-  /** Another name that is taken for it. */
+  /** Another name by which it may be set. */
   readonly aka?: string;
-  /** What it does, for whoever sets it. `{name}` is another setting, which the reader's interface spells as it spells that one. */
+  /** What it does, for the operator. `{name}` refers to another setting, spelt as in the reader's interface (flag, variable or key). */
   readonly help: string;
-  /** What the value is, in a word. */
+  /** Placeholder of the value in the help, in one word. */
   readonly value?: string;
 }
 
 interface Counted extends Described {
   readonly default?: number | string | readonly number[];
-  /** Words it may be instead of a number. */
+  /** Words that are allowed instead of a number, such as `auto`. */
   readonly words?: readonly string[];
   readonly min?: number;
   readonly max?: number;
-  /** How many of the code's units (bytes) one of the operator's (GiB) is, where they differ. */
+  /** Factor from the operator's unit (GiB) to the code's (bytes), if they differ. */
   readonly scale?: number;
 }
 
-/** A row: without a default, the setting may be absent. */
+/** A row of a table of settings. A setting without a default may be absent. */
 export type Setting =
   | (Described & { readonly type: 'boolean'; readonly default: boolean })
   | (Counted & { readonly type: 'int' | 'number' | 'ints' })
@@ -29,7 +29,7 @@ export type Setting =
   | (Described & { readonly type: 'list'; readonly default: readonly string[] });
 
 type WordOf<S> = S extends { readonly words: readonly (infer W)[] } ? W : never;
-/** What a row's setting may be. */
+/** The type of a setting's value. */
 export type ValueOf<S> = S extends { readonly type: 'boolean' }
   ? boolean
   : S extends { readonly type: 'int' | 'number' }
@@ -43,11 +43,11 @@ export type ValueOf<S> = S extends { readonly type: 'boolean' }
           : string;
 
 type Always<T> = { [K in keyof T]: T[K] extends { readonly default: unknown } ? K : never }[keyof T];
-/** The settings of a table, each with its type; those without a default may be absent. */
+/** The type of all settings of a table; those without a default are optional. */
 export type SettingsOf<T> = { readonly [K in Always<T>]: ValueOf<T[K]> } & { readonly [K in Exclude<keyof T, Always<T>>]?: ValueOf<T[K]> };
 
 type KeyOf<S> = S extends unknown ? keyof S : never;
-/** Rows of known parts whose default is one of the values; others have no type. */
+/** Rejects, as `never`, rows with unknown fields or a default that is not an allowed value. */
 type Sound<T> = {
   readonly [K in keyof T]: [Exclude<keyof T[K], KeyOf<Setting>>, T[K] extends { readonly default: infer D } ? D : never] extends [
     never,
@@ -57,10 +57,10 @@ type Sound<T> = {
     : never;
 };
 
-/** A table of settings as it is, checked: every default is a value that its row allows. */
+/** Defines a table of settings; the compiler checks that every default is allowed by its row. */
 export const defineSettings = <const T extends Readonly<Record<string, Setting>>>(rows: T & Sound<T>): T => rows;
 
-/** The settings that nobody has set. */
+/** The default values of a table. */
 export function defaultsOf<T extends Readonly<Record<string, Setting>>>(rows: T): SettingsOf<T> {
   const given = Object.entries(rows).flatMap(([name, row]) => (row.default === undefined ? [] : [[name, row.default]]));
   return Object.fromEntries(given) as SettingsOf<T>;

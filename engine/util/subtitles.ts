@@ -1,13 +1,13 @@
 /** A transcript's segments as subtitle files. */
 
-/** Seconds from the start of the audio. */
+/** A subtitle; times are seconds from the start of the audio. */
 export interface Cue {
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
 
-/** A SubRip or WebVTT file. A cue's text is one line, since an empty one would end it, and no cue is shorter than a millisecond, which players leave out. */
+/** Writes a SubRip or WebVTT file. A cue's text becomes one line, since an empty line would end it, and lasts at least a millisecond, since players skip empty cues. */
 export function toSubtitles(format: 'srt' | 'vtt', cues: readonly Cue[]): string {
   const mark = format === 'srt' ? ',' : '.';
   const blocks = cues.map(({ start, end, text }, index) => {
@@ -18,7 +18,7 @@ export function toSubtitles(format: 'srt' | 'vtt', cues: readonly Cue[]): string
   return (format === 'vtt' ? 'WEBVTT\n\n' : '') + blocks.join('');
 }
 
-/** Seconds as hh:mm:ss,mmm. */
+/** Formats seconds as hh:mm:ss,mmm; `mark` is the decimal mark. */
 export function clockTime(seconds: number, mark: ',' | '.'): string {
   const ms = Math.max(0, Math.round(seconds * 1000));
   const two = (value: number): string => String(value).padStart(2, '0');

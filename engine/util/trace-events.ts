@@ -1,10 +1,10 @@
-/** Kernels on a time line, in the form that Perfetto (ui.perfetto.dev) and chrome://tracing open: Chrome's trace events. */
+/** A profile's kernels in Chrome's trace event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open. */
 import type { ProfileEntry } from '../api.ts';
 
 /** An event of the format; times in microseconds. */
 export interface TraceEvent {
   readonly name: string;
-  /** X = something with a length; M = the name of a process or thread. */
+  /** X = an event with a duration; M = metadata: the name of a process or thread. */
   readonly ph: 'X' | 'M';
   readonly pid: number;
   readonly tid: number;
@@ -16,7 +16,7 @@ export interface TraceEvent {
 
 const [PID, TID] = [1, 1];
 
-/** One track with every dispatch of a profile, in the order in which they ran; a kernel's name, and its variant among the arguments. */
+/** Converts a profile to one track with every dispatch, in order of execution, named after its kernel, with the variant among the arguments. */
 export function traceEvents(
   adapter: string,
   kernels: readonly ProfileEntry[],

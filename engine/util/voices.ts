@@ -1,19 +1,19 @@
-/** Names of voices that are no voices of a model: what each stands for, by what the loaded model has. */
+/** Aliases of voices, which are resolved to voices or blends that the loaded model has. */
 
-/** Voices and their shares, which add up to 1. */
+/** Shares by voice; they add up to 1. */
 export type Blend = ReadonlyMap<string, number>;
 
-/** Other name -> what it stands for; the first of which the model has all voices. */
+/** By alias: voices or blends that it may stand for. The first whose voices the model has is used. */
 export type VoiceTable = ReadonlyMap<string, readonly string[]>;
 
-/** OpenAI's names, which only its own form of a request knows. */
+/** OpenAI's names of voices, which the earlier form of a speech request does not know. */
 export const OPENAI_VOICES: ReadonlySet<string> = new Set(
   'alloy ash ballad cedar coral echo fable marin nova onyx sage shimmer verse'.split(' '),
 );
 
 /**
- * The one table: OpenAI's names, which unmodified clients send, and the names of the speech interface. Each stands for a bundled voice, or for a
- * blend of published Kokoro's. Chosen by what the voices sound like (none is imitated): women's names for female voices, onyx for the lowest.
+ * The default aliases: OpenAI's names, which unmodified clients send, and the names of the bundled voices for models without them. Each stands for a bundled voice,
+ * or a voice or blend of the published Kokoro. They were chosen by sound (female voices for women's names, the lowest for onyx); no voice is imitated.
  */
 export const VOICE_TABLE: VoiceTable = new Map([
   ['alloy', ['aus-female-4', 'af_alloy']],
@@ -50,11 +50,11 @@ export const VOICE_TABLE: VoiceTable = new Map([
   ['vulcan', ['am_onyx']],
 ]);
 
-/** More would all sound alike. */
+/** Most voices of a blend; larger blends would all sound alike. */
 const MAX_PARTS = 8;
 const PART = /^([\w-]{1,64})(?:\((\d{1,4}(?:\.\d{1,4})?)\))?$/;
 
-/** Reads `voice` or `voice(share)+voice(share)`, where a share is 1 unless it is given; undefined when it is neither. */
+/** Parses `voice` or `voice(share)+voice(share)`, where the default share is 1; undefined if the text is neither. */
 export function parseBlend(text: string): Blend | undefined {
   const parts = text.length > 1024 ? [] : text.split('+').map((part) => PART.exec(part.trim()));
   const shares = parts.map((part) => Number(part?.[2] ?? 1));
@@ -65,8 +65,8 @@ export function parseBlend(text: string): Blend | undefined {
 }
 
 /**
- * What a name or a blend is made of, where parts of it are other names of voices, in the form of parseBlend; the text itself where none is. Shares are kept to
- * the ten-thousandth, which is what that form has.
+ * Replaces the aliases in a voice or blend by what they stand for, in the form of parseBlend; a text without aliases is returned as it is. Shares are rounded to four
+ * decimals, as that form allows.
  */
 export function withoutAliases(text: string, aliases: ReadonlyMap<string, string>): string {
   const blend = parseBlend(text);
@@ -80,7 +80,7 @@ export function withoutAliases(text: string, aliases: ReadonlyMap<string, string
   return others.length === 0 ? only! : [...shares].map(([voice, share]) => `${voice}(${share.toFixed(4)})`).join('+');
 }
 
-/** The names of a table that a model with these voices can speak, with what each stands for; names that the model has itself stay its own. */
+/** Resolves a table's aliases for a model with these voices. Aliases that it cannot speak, or that are voices of its own, are left out. */
 export function resolveVoices(table: VoiceTable, voices: readonly string[]): ReadonlyMap<string, string> {
   const known = new Set(voices);
   const speakable = (text: string): boolean => [...(parseBlend(text)?.keys() ?? ['\0'])].every((voice) => known.has(voice));

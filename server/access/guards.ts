@@ -1,6 +1,7 @@
-/** Who may call a route: the checks of keys, and of callers on this machine. */
+/** Guards of routes: checks of API keys, and of callers on this machine. */
 import { timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
+import { addNote, localsOf } from '../http/context.ts';
 import type { AppOptions, ListenerContext } from '../http/context.ts';
 import { HttpError } from '../http/errors.ts';
 import { isLoopback } from '../http/origin.ts';
@@ -10,16 +11,16 @@ export type Guard = (request: Request, response: Response, next: NextFunction) =
 
 const pass: Guard = (_request, _response, next) => next();
 
-/** The key of a request; a scheme's name has no case. */
+/** The bearer token of a request; the scheme's name is case-insensitive. */
 const givenKey = (request: Request): string | undefined => /^bearer +(.*)$/i.exec(request.get('authorization') ?? '')?.[1];
 
-/** Whether it is one of the keys; all are compared, so that the time tells nothing. */
+/** Whether `given` is one of the keys. All are compared, in constant time, so that timing reveals nothing. */
 function isKey(given: string | undefined, keys: readonly (string | undefined)[]): boolean {
   if (given === undefined) return false;
   return keys.filter((key) => key !== undefined && timingSafeEqual(digestOf(given), digestOf(key))).length > 0;
 }
 
-/** Whether a key is needed at all. */
+/** Whether the listener requires a key. */
 export const hasKey = ({ apiKey, keys }: AppOptions): boolean => apiKey !== undefined || keys !== undefined;
 
 function unauthorized(given: string | undefined): HttpError {
@@ -29,41 +30,41 @@ function unauthorized(given: string | undefined): HttpError {
   });
 }
 
-/** 401 without one of these keys, or of `options.keys`, whose use of them is left with the response. */
+/** A guard that answers 401 unless the request has one of `keys` or, `withRing`, a key of the key file; the limits of the latter are left in the locals. */
 function requireOneOf(options: AppOptions, keys: readonly (string | undefined)[], withRing: boolean): Guard {
   return (request, response, next) => {
     const given = givenKey(request);
     const use = given !== undefined && withRing ? options.keys?.find(given) : undefined;
     if (!isKey(given, keys) && !use) throw unauthorized(given);
     if (use) {
-      response.locals['keyUse'] = use;
-      response.locals['note'] = { ...response.locals['note'], key: use.name };
+      localsOf(response).keyUse = use;
+      addNote(response, { key: use.name });
     }
     next();
   };
 }
 
-/** For everybody who may use the models. */
+/** Guard of the models' routes: any key of the listener, if it has one. */
 export function requireKey({ options }: ListenerContext): Guard {
   return hasKey(options) ? requireOneOf(options, [options.apiKey], true) : pass;
 }
 
-/** For what a router asks of its worker: the admin key opens it too. */
+/** Guard of the routes for routers: any key of the listener, or the admin key. */
 export function requireEitherKey({ options }: ListenerContext): Guard {
   return hasKey(options) ? requireOneOf(options, [options.apiKey, options.adminKey], true) : pass;
 }
 
-/** The key of the admin routes: their own, else the one for everything. Those of a file administer nothing. */
+/** The key of the admin routes: --admin-key, else --api-key. Keys of a key file do not administer. */
 const adminKey = ({ options }: ListenerContext): string | undefined => options.adminKey ?? options.apiKey;
 
-/** Whether a request comes with what the settings and counters need: the admin key, or from this machine where only a file has keys. */
+/** Whether a request may see settings and counters. That takes the admin key; without one, everybody may or, if there is a key file, callers on this machine. */
 export function mayAdminister(context: ListenerContext, request: Request): boolean {
   const key = adminKey(context);
   if (key !== undefined) return isKey(givenKey(request), [key]);
   return context.options.keys === undefined || isLocal(request);
 }
 
-/** For what changes other people's requests: the admin key, or without one a caller on this machine. */
+/** Guard of the admin routes, which affect other people's requests: the admin key or, if there is none, a caller on this machine. */
 export function requireAdmin(context: ListenerContext): Guard {
   const key = adminKey(context);
   if (key !== undefined) return requireOneOf(context.options, [key], false);
@@ -74,7 +75,7 @@ export function requireAdmin(context: ListenerContext): Guard {
   };
 }
 
-/** What a proxy adds says that the caller is somebody else, and cannot be trusted to say who. */
+/** Headers that a proxy adds: they show that the caller is not on this machine, and cannot be trusted to say who it is. */
 const FORWARDED = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
 
 const isLocal = (request: Request): boolean =>

@@ -1,10 +1,10 @@
-/** The file of keys (--api-keys): who may use the listeners, under which name in the log, and how much. */
+/** The key file (--api-keys): named keys with rate limits. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { KeyUse } from './limits.ts';
 import type { KeyRow } from './limits.ts';
 
-/** What a key must be for its request to arrive with it: HTTP takes white space off a header's ends, and clients differ in how they send other letters. */
+/** What a key must be so that an HTTP header can carry it: white space at a header's ends is stripped, and clients encode other characters differently. */
 export const SENDABLE = 'a key is printable ASCII without white space at its ends (a line break of a file that it was read from, perhaps)';
 export const isSendable = (key: string): boolean => /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(key);
 
@@ -27,7 +27,7 @@ const KEY_FILE = z.strictObject({ keys: z.array(KEY_ROW).min(1) });
 
 export const digestOf = (key: string): Buffer => createHash('sha256').update(key).digest();
 
-/** The rows of a file's text; throws an Error of one sentence, which never quotes a key. */
+/** Parses the text of a key file; throws an Error of one sentence, which never quotes a key. */
 export function parseKeys(text: string): readonly KeyRow[] {
   const { success, data, error } = KEY_FILE.safeParse(parsed(text));
   if (!success) {
@@ -48,7 +48,7 @@ export function parseKeys(text: string): readonly KeyRow[] {
   return rows;
 }
 
-/** The rows of a file; throws an Error of one sentence that names it, as `called` calls the setting that does. */
+/** Reads and parses a key file; throws an Error of one sentence that begins with the setting's name, as `called` words it. */
 export function readKeys(
   path: string,
   read: (path: string) => string,
@@ -65,7 +65,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // What JSON.parse says quotes the text, and so a key.
+    // JSON.parse's own message quotes the text, and so perhaps a key.
     throw new Error('it is not valid JSON');
   }
 }
@@ -78,7 +78,7 @@ export class KeyRing {
     this.#uses = rows.map((row) => new KeyUse(row));
   }
 
-  /** Takes another file's rows; who stays, by name, has what is left of his minute. */
+  /** Replaces the keys. A name that stays keeps what is left of its limits. */
   replace(rows: readonly KeyRow[]): void {
     const before = new Map(this.#uses.map((use) => [use.name, use]));
     this.#uses = rows.map((row) => {
@@ -88,7 +88,7 @@ export class KeyRing {
     });
   }
 
-  /** Whose key it is; every key is compared, so that the time tells nothing. */
+  /** The use of a key; undefined if it is unknown. Every key is compared, in constant time, so that timing reveals nothing. */
   find(key: string): KeyUse | undefined {
     const digest = digestOf(key);
     return this.#uses.filter((use) => timingSafeEqual(use.digest, digest))[0];

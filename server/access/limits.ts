@@ -1,19 +1,19 @@
-/** What a key has used of what it may use: requests and tokens a minute, and requests at once. */
+/** Rate limits of a named key: requests and tokens per minute, and concurrent requests. */
 import { HttpError } from '../http/errors.ts';
 
 const MINUTE_MS = 60_000;
 
-/** A line of the file, with the key only as its digest. */
+/** An entry of the key file, with the key only as its digest. */
 export interface KeyRow {
   readonly name: string;
-  /** SHA-256. */
+  /** SHA-256 of the key. */
   readonly digest: Buffer;
   readonly requestsPerMinute?: number;
   readonly tokensPerMinute?: number;
   readonly concurrent?: number;
 }
 
-/** Fills evenly up to a minute's worth. What is taken beyond it is owed: tokens are known only afterwards. */
+/** A token bucket that holds a minute's worth and refills evenly. Its level may become negative, since a request's tokens are known only afterwards. */
 class Bucket {
   #limit: number;
   #level: number;
@@ -27,7 +27,7 @@ class Bucket {
     return this.#limit;
   }
 
-  /** Another limit. Under a higher one what was used stays used; under a lower one what is left stays, as far as it goes: nothing is owed by that. */
+  /** Changes the limit. A higher one keeps what was used; a lower one keeps what is left, up to the new limit, so that nothing becomes owed. */
   change(limit: number, now: number): void {
     this.level(now);
     this.#level = limit > this.#limit ? this.#level + limit - this.#limit : Math.min(this.#level, limit);
@@ -44,13 +44,13 @@ class Bucket {
     this.#level = this.level(now) - amount;
   }
 
-  /** Milliseconds until there is so much. */
+  /** Milliseconds until the level reaches `amount`. */
   wait(amount: number, now: number): number {
     return Math.max(0, ((amount - this.level(now)) * MINUTE_MS) / this.#limit);
   }
 }
 
-/** One key's use. */
+/** The limits of one key and how much of them is used. */
 export class KeyUse {
   readonly name: string;
   #digest: Buffer;
@@ -60,7 +60,7 @@ export class KeyUse {
   #tokens: Bucket | undefined;
   readonly #now: () => number;
 
-  /** `now` in milliseconds. */
+  /** `now` is a clock in milliseconds. */
   constructor(row: KeyRow, now = () => performance.now()) {
     this.name = row.name;
     this.#digest = row.digest;
@@ -72,7 +72,7 @@ export class KeyUse {
     return this.#digest;
   }
 
-  /** Takes the limits and the key of another row for the same name. */
+  /** Adopts the key and the limits of a new entry of the same name. */
   allow({ digest, concurrent, requestsPerMinute, tokensPerMinute }: KeyRow): void {
     this.#digest = digest;
     this.#concurrent = concurrent;
@@ -86,7 +86,7 @@ export class KeyUse {
     return bucket ?? new Bucket(limit, this.#now());
   }
 
-  /** A request begins: 429 where the key may not now. Call the result when it is over. */
+  /** Begins a request; throws HttpError 429 if a limit is reached. Call the returned function when the request has ended. */
   enter(): () => void {
     const now = this.#now();
     const [forRequest, forTokens] = [this.#requests?.wait(1, now) ?? 0, this.#tokens?.wait(1, now) ?? 0];
@@ -102,12 +102,12 @@ export class KeyUse {
     };
   }
 
-  /** Tokens that a request turned out to take. */
+  /** Counts tokens that a request took. */
   charge(tokens: number): void {
     this.#tokens?.take(tokens, this.#now());
   }
 
-  /** OpenAI's headers, of the limits that the key has. */
+  /** OpenAI's x-ratelimit headers, for the limits that the key has. */
   headers(): Readonly<Record<string, string>> {
     const now = this.#now();
     const of = (name: string, bucket: Bucket | undefined) =>
@@ -128,7 +128,7 @@ export class KeyUse {
   }
 }
 
-/** As OpenAI writes it: 6m0s, 1.5s, 20ms. */
+/** Formats a duration as OpenAI does: 6m0s, 1.5s, 20ms. */
 function duration(ms: number): string {
   if (ms < 1000) return `${Math.ceil(ms)}ms`;
   const seconds = Math.ceil(ms / 100) / 10;

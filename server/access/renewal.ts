@@ -1,24 +1,24 @@
-/** Files of keys and certificates are taken again while the server runs: when they have changed, and when somebody asks for it. */
+/** Reloads key files and certificates while the server runs: when they have changed, and on SIGHUP. */
 import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../log.ts';
 
-/** Kubernetes itself takes a minute until a pod sees a changed Secret. */
+/** Interval of checking for changes. A pod sees a changed Kubernetes Secret only after a minute anyway. */
 const LOOK_MS = 30_000;
 
-/** Files that are only right together. */
+/** A set of files that must be reloaded together, such as a certificate and its key. */
 export interface Renewable {
-  /** What lies in them, for the log. */
+  /** What the files contain, for the log. */
   readonly what: string;
   readonly paths: readonly string[];
-  /** Reads the files and goes on with what they say; throws an Error of one sentence where that cannot be used. */
+  /** Reads the files and applies them; throws an Error of one sentence if they cannot be used. */
   take(): void;
 }
 
 export class Renewal {
   readonly #files: readonly Renewable[];
   readonly #log: Logger;
-  /** What each of them said when it was last taken or refused. */
+  /** Text of each set of files when it was last applied or refused. */
   readonly #seen = new Map<Renewable, string>();
   #isClosed = false;
 
@@ -28,8 +28,8 @@ export class Renewal {
   }
 
   /**
-   * From now on looks at the files every `lookMs`: at their text, as the system's events miss what is exchanged behind a link (Secrets are) or on another
-   * machine. Resolves once it is closed.
+   * Reads the files every `lookMs` and applies those whose text has changed. File system events are not used: they miss a change behind a symbolic link (as with
+   * Secrets) or on another machine. Resolves once closed.
    */
   async watch(lookMs = LOOK_MS): Promise<void> {
     while (this.#files.length > 0 && !this.#isClosed) {
@@ -38,7 +38,7 @@ export class Renewal {
     }
   }
 
-  /** Takes all of them, changed or not. What is wrong with some is logged, and what they said before stays. None waits for the others. */
+  /** Applies all files, changed or not. Files that cannot be used are logged, and what they said before stays in force; the others are applied all the same. */
   async now(): Promise<void> {
     const texts = await Promise.all(this.#files.map(textOf));
     this.#files.forEach((file, i) => {
@@ -57,7 +57,7 @@ export class Renewal {
       const text = await textOf(file);
       if (text === undefined || text === before) continue;
       this.#seen.set(file, text);
-      // What the server began with was read before anybody looked, so the first look cannot tell whether it is new.
+      // The server read its files before the first look, which therefore cannot tell whether they have changed since.
       this.#take(file, before === undefined ? undefined : 'have changed and were read again');
     }
   }
@@ -75,7 +75,7 @@ export class Renewal {
   }
 }
 
-/** The text of all of them; one that cannot be read is none. Undefined where one is a pipe: it has been read already, and a read that waits for more may never end. */
+/** The joined text of the files; '' stands for one that cannot be read. Undefined if one is a pipe, which was read at the start: another read may wait for ever. */
 async function textOf({ paths }: Renewable): Promise<string | undefined> {
   for (const path of paths) if (await isPipe(path)) return undefined;
   return (await Promise.all(paths.map((path) => readFile(path, 'utf8').catch(() => '')))).join('\0');

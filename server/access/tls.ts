@@ -6,11 +6,11 @@ import { createSecureContext } from 'node:tls';
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
-  /** Who signs the certificates of clients; without it none is asked for. */
+  /** Certificates of the authorities that sign client certificates (mutual TLS); absent = clients need none. */
   readonly clientCa?: string;
 }
 
-/** What a socket is opened with. */
+/** TLS options of a listening socket. */
 export interface TlsOptions {
   readonly cert: string;
   readonly key: string;
@@ -20,15 +20,15 @@ export interface TlsOptions {
   readonly minVersion: 'TLSv1.2';
 }
 
-/** What errors call a setting with its file. */
+/** Names a setting and its file, for error messages. */
 type Called = (key: 'tlsCert' | 'tlsKey' | 'tlsClientCa', path: string) => string;
 
-/** Reads the files; throws an Error of one sentence where they are none, or do not belong together. */
+/** Reads the files; throws an Error of one sentence if one is invalid, or certificate and key do not match. */
 export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) => string, called: Called): TlsOptions {
   const text = (setting: Parameters<Called>[0], path: string): string => {
     try {
       const pem = read(path);
-      // Node leaves an empty one out: nobody gets a connection, or of signers, whoever has a certificate of any public authority does.
+      // Node ignores an empty file: no connection would succeed, or, without authorities, any publicly signed client certificate would be accepted.
       if (pem.trim() === '') throw new Error('it is empty');
       return pem;
     } catch (error) {
@@ -52,8 +52,8 @@ export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) 
 }
 
 /**
- * The certificates of a file of signers; throws where there is none, or one is broken. Node says nothing of either: where the text is no certificate
- * it lets nobody in.
+ * Checks a file of authorities' certificates and returns it; throws an Error if it has none or a broken one. Node reports neither, and would just let nobody
+ * in.
  */
 function signers(called: string, pem: string): string {
   const begun = pem.match(/-----BEGIN [^-]*CERTIFICATE-----/g) ?? [];

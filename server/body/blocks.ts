@@ -1,19 +1,19 @@
-/** Bytes as they come, in few large pieces: a buffer a chunk would cost far more than the bytes of one-byte chunks. */
+/** Collects received bytes in few large blocks; one buffer per chunk would cost far more than its bytes if chunks are tiny. */
 import { MessageChannel } from 'node:worker_threads';
 
 const BLOCK = 1 << 20;
-/** A port without another end: what is handed to it is nobody's any more, and freed at once. */
+/** A port whose other end is closed: buffers that are transferred to it are freed at once. */
 const { port1: nobody, port2: otherEnd } = new MessageChannel();
 otherEnd.close();
 
-/** Bytes that are only ever added to. Nothing of them is copied again, however many there are. */
+/** An append-only sequence of bytes, which are never copied again once they are added. */
 export class Blocks {
   length = 0;
   readonly #blocks: Uint8Array<ArrayBuffer>[] = [];
-  /** First byte of each block. */
+  /** Offset of each block's first byte. */
   readonly #starts: number[] = [];
 
-  /** The bytes of `blocks`, which another thread took from where they were collected. */
+  /** Makes a sequence from blocks that another thread has handed over (see `take`). */
   static of(blocks: readonly Uint8Array<ArrayBuffer>[]): Blocks {
     const all = new Blocks();
     for (const block of blocks) all.#add(block, block.length);
@@ -25,7 +25,7 @@ export class Blocks {
       let last = this.#blocks.at(-1);
       let used = this.length - (this.#starts.at(-1) ?? 0);
       if (last === undefined || used === last.length) {
-        // Twice the last one, so that a small field takes little.
+        // Blocks double in size, so that a small field takes little memory.
         last = new Uint8Array(Math.min(BLOCK, Math.max(chunk.length - at, 2 * (last?.length ?? 512))));
         used = 0;
         this.#add(last, 0);
@@ -37,7 +37,7 @@ export class Blocks {
     }
   }
 
-  /** The bytes from `from` to before `to`, within the length: a view where they lie in one block, else a copy. */
+  /** The bytes [from, to), clamped to the length: a view if they are within one block, else a copy. */
   subarray(from: number, to = this.length): Uint8Array {
     const [first, end] = [Math.max(0, from), Math.min(to, this.length)];
     if (first >= end) return new Uint8Array();
@@ -53,7 +53,7 @@ export class Blocks {
     return bytes;
   }
 
-  /** Gives the blocks away, to be handed to another thread; nothing is left. */
+  /** Removes and returns the blocks, to be transferred to another thread. */
   take(): Uint8Array<ArrayBuffer>[] {
     const used = this.length - (this.#starts.at(-1) ?? 0);
     const blocks = this.#blocks.splice(0);
@@ -62,7 +62,7 @@ export class Blocks {
     return blocks.map((block, i) => (i === blocks.length - 1 ? block.subarray(0, used) : block));
   }
 
-  /** Gives the memory back, which garbage would keep until a collector comes by; for bytes that nothing looks at any more. */
+  /** Frees the memory at once, instead of at the next garbage collection. No view of the bytes may be used after that. */
   free(): void {
     nobody.postMessage(
       undefined,

@@ -1,6 +1,6 @@
 /**
- * Schemas of what may be long. zod looks at every element and keeps what is wrong with each: for the 200,000 that a body may have, that takes seconds in
- * which nobody is answered, or all of the stack. These end at the first mistake, which is all that a client is told.
+ * Schemas of long arrays and objects. zod checks every element and collects all issues: for the 200,000 elements that a body may have, that blocks the event loop
+ * for seconds, or overflows the stack. These schemas stop at the first issue, which is all that a client is told.
  */
 import { z } from 'zod';
 import type { Json } from '../http/route.ts';
@@ -11,10 +11,10 @@ function described(schema: z.ZodType): Json {
   return made;
 }
 
-/** Elements that are looked at together: one by one they take ten times as long. */
+/** Elements that are validated at a time; one by one they take ten times as long. */
 const TOGETHER = 256;
 
-/** An array; `sized` says how many elements it may have. */
+/** Schema of an array that stops at the first issue; `sized` may add limits of its length. */
 export function list<T extends z.ZodType>(element: T, sized = (all: z.ZodArray<z.ZodUnknown>) => all) {
   const several = z.array(element);
   const each = (all: readonly unknown[], context: z.RefinementCtx): z.output<T>[] => {
@@ -36,7 +36,7 @@ export function list<T extends z.ZodType>(element: T, sized = (all: z.ZodArray<z
     .meta({ items: described(element) });
 }
 
-/** An object whose entries are looked at only where `sized` says that there are not too many. */
+/** Schema of an object whose entries are validated only if `sized` accepts their number; otherwise the issue is `message`. */
 export function entries<T extends z.ZodType>(schema: T, sized: (given: object) => boolean, message: string) {
   const whole = (given: unknown, context: z.RefinementCtx): z.output<T> => {
     if (typeof given === 'object' && given !== null && !sized(given)) {

@@ -1,4 +1,4 @@
-/** Reads a JSON request body within limits, so that no body can stall the event loop or reach deeper than the code that walks it. */
+/** Reads a JSON request body within limits, so that no body can block the event loop or overflow the stack. */
 import type { Request } from 'express';
 import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
 import { Blocks } from './blocks.ts';
@@ -7,14 +7,14 @@ import type { Upload, UploadBudget } from './upload-budget.ts';
 const MAX_JSON_BYTES = 16 << 20;
 const MAX_DEPTH = 64;
 const MAX_ELEMENTS = 200_000;
-/** How long a body may bring nothing before its request is given up. */
+/** Milliseconds without data after which a request is given up. */
 const IDLE_MS = 30_000;
-/** Bytes of a body that are not counted: what is longer is held with others within `JSON_LIMITS`. */
+/** Bodies up to this size are not counted; longer ones share the memory of `JSON_LIMITS`. */
 const FREE_BYTES = 64 << 10;
-/** Of a listener's bodies while they come: connections by the thousand, each with a body of this size, would take all memory. Node gives each two minutes. */
+/** Limits of all JSON bodies that one listener is receiving: thousands of connections, each with a large body, would otherwise exhaust the memory. */
 export const JSON_LIMITS = { maxBytes: 256 << 20, minRate: 1 << 10 } as const;
 
-/** The body's object, counted against the budget while it comes, and no longer waited for once `signal` is aborted; throws HttpError 400, 408, 413, 415 or 503. */
+/** Reads a request's JSON object, counted against the budget while it is received. Throws HttpError 400, 408, 413, 415 or 503; also when `signal` is aborted. */
 export async function readJsonObject(
   request: Request,
   budget: UploadBudget,
@@ -38,14 +38,14 @@ function checkHeaders(request: Request): void {
   checkEncoding(request);
 }
 
-/** Compressed bodies are refused: inflating them would need limits of its own. */
+/** Refuses (415) compressed bodies, since decompressing them would need limits of its own. */
 export function checkEncoding(request: Request): void {
   const encoding = request.get('content-encoding');
   if (encoding !== undefined && encoding !== 'identity')
     throw unsupportedMediaType(`request bodies cannot be compressed, got Content-Encoding '${encoding.slice(0, 100)}'`);
 }
 
-/** Tells who waits with a body (Expect: 100-continue, as curl does beyond a MiB) that it is wanted. */
+/** Answers `Expect: 100-continue`, which curl sends with bodies above a MiB. */
 export function askForBody(request: Request): void {
   if (request.get('expect') !== undefined && request.httpVersion === '1.1') request.res?.writeContinue();
 }
@@ -59,7 +59,7 @@ async function readBytes(request: Request, limit: number, { budget, signal }: Re
   const tooLarge = (): HttpError => requestTooLarge(`the body is larger than ${limit} bytes`);
   const declared = Number(request.get('content-length') ?? limit);
   if (declared > limit) throw tooLarge();
-  // Read already, by Express's json() in the program that this app is mounted in: nothing more would come.
+  // The body was read already, by express.json() of a program in which this app is mounted.
   if (request.readableEnded && request.body !== undefined) return Buffer.from(JSON.stringify(request.body));
   askForBody(request);
   const body = new Blocks();
@@ -71,7 +71,7 @@ async function readBytes(request: Request, limit: number, { budget, signal }: Re
       idle = setTimeout(() => reject(nothingCame()), IDLE_MS);
     };
     const reader = {
-      // Time in which it is not read is no silence.
+      // While the body is paused, the client is not idle.
       pause: () => (clearTimeout(idle), void request.pause()),
       resume: () => (watch(), void request.resume()),
       stop: reject,
@@ -95,7 +95,7 @@ async function readBytes(request: Request, limit: number, { budget, signal }: Re
     request.on('error', reject);
     const cut = (): void => reject(new HttpError(400, 'invalid_json', 'the body ended early'));
     request.on('close', cut);
-    // The abort's own reason says more; ListenerContext.job answers with it.
+    // ListenerContext.job answers with the abort's own reason, which says more.
     signal?.addEventListener('abort', cut);
   });
   try {
@@ -124,13 +124,13 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    // V8's message quotes the text; the position is what helps.
+    // V8's message also quotes the text; only the position is shown.
     const position = /position \d+/.exec(String(cause))?.[0];
     throw new HttpError(400, 'invalid_json', `the body is not valid JSON${position ? ` (at ${position})` : ''}`, { cause });
   }
 }
 
-/** Counts brackets and commas outside strings before anything is built from them. */
+/** Checks depth and number of elements by counting brackets and commas outside strings, before the text is parsed. */
 function checkShape(text: string): void {
   let depth = 0;
   let elements = 0;

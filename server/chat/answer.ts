@@ -1,8 +1,8 @@
-/** An answer from the engine's events, as one JSON body or as chunks; what a choice looks like is its API's business. */
+/** Turns the engine's events into an answer, as one JSON body or as chunks. The form of a choice is left to `Choice`, of which each API has its own. */
 import type { ChatEvent, EngineInfo, FinishReason, ModelInfo } from '../../engine/api.ts';
 import type { Delivery } from './sampling-schema.ts';
 
-/** What every body and chunk of one answer has in common. */
+/** Fields that the body or every chunk of one answer has. */
 export interface Envelope {
   readonly id: string;
   readonly created: number;
@@ -13,31 +13,32 @@ export interface Envelope {
 export type Delta = Extract<ChatEvent, { type: 'delta' }>;
 type StopReason = string | number | null;
 
-/** One choice as it grows: what it looks like in chunks and in a whole body. */
+/** One choice while it is generated: gives its JSON for chunks and for the whole body. */
 export interface Choice {
-  /** The chunk before any text; undefined = none. */
+  /** The chunk before any text; undefined if there is none. */
   begin(): object | undefined;
-  /** Takes a delta of the engine and gives its chunk. */
+  /** Takes a delta of the engine; returns its chunk. */
   take(delta: Delta): object;
-  /** The last chunk. */
+  /** The last chunk, with the finish reason. */
   end(reason: FinishReason, stopReason: StopReason): object;
-  /** All of it. */
+  /** The whole choice for a JSON body, from the deltas taken so far. */
   whole(reason: FinishReason, stopReason: StopReason): object;
 }
 
+/** What an answer is made of, apart from the engine's events. */
 export interface Answer {
   readonly envelope: Envelope;
   readonly delivery: Delivery;
-  /** `object` of a whole body and of a chunk. */
+  /** The field `object` of a whole body and of a chunk. */
   readonly objects: readonly [whole: string, chunk: string];
-  /** By source, then by index within it. */
+  /** All choices: those of the first prompt, then those of the second, and so on. */
   readonly choices: readonly Choice[];
 }
 
-/** The events of one prompt. */
+/** The engine's events for one prompt. */
 export type Source = AsyncIterable<ChatEvent>;
 
-/** What an answer starts from; `fingerprint` stands for the model and what computes it. */
+/** Makes an answer's envelope, with a new id that begins with `prefix`. */
 export function createEnvelope(model: string, fingerprint: string, prefix: string): Envelope {
   return {
     id: `${prefix}-${crypto.randomUUID().replaceAll('-', '')}`,
@@ -47,15 +48,15 @@ export function createEnvelope(model: string, fingerprint: string, prefix: strin
   };
 }
 
-/** What a fingerprint is the SHA-256 of: equal where equal requests with a seed get equal answers. */
+/** The text whose SHA-256 is the fingerprint: model and adapter, on which a seeded answer depends. */
 export function describeBuild({ adapter }: EngineInfo, model: ModelInfo | undefined): string {
   return JSON.stringify([model?.id, model?.architecture, model?.parameters, model?.weightBytes, adapter.name, adapter.family]);
 }
 
-/** A fingerprint from the hash of what `describeBuild` gives, in hex. */
+/** Makes a `system_fingerprint` from the SHA-256 of `describeBuild`, in hex. */
 export const fingerprint = (hash: string): string => `fp_${hash.slice(0, 12)}`;
 
-/** The JSON body of an answer, once everything is there. */
+/** Collects all events of an answer into its JSON body. */
 export async function wholeAnswer(sources: readonly Source[], { envelope, objects, choices }: Answer): Promise<object> {
   const usage = new Usage();
   const finished: object[] = [];
@@ -70,8 +71,8 @@ export async function wholeAnswer(sources: readonly Source[], { envelope, object
 }
 
 /**
- * The chunks of an answer as they come: beginnings, deltas, finishes, usage if asked. `undefined`: the engine has begun with every prompt, and there is nothing
- * to say yet. Before that nothing is, as a prompt may still be refused, which is an error of its own and not an event.
+ * Streams an answer as chunks: beginnings, deltas, finishes, and usage if asked for. Nothing is sent before the engine has begun every prompt, since one may still
+ * be refused, which must be a plain error response. An `undefined` then says that the stream can begin.
  */
 export async function* answerChunks(sources: readonly Source[], answer: Answer): AsyncGenerator<object | undefined> {
   const { envelope, objects, choices, delivery } = answer;
@@ -101,7 +102,7 @@ export async function* answerChunks(sources: readonly Source[], answer: Answer):
   if (delivery.includeUsage) yield chunk([], true);
 }
 
-/** The events of several sources in the order in which they come. */
+/** Merges several sources into one stream, in the order in which events arrive. */
 async function* merge(sources: readonly Source[]): AsyncGenerator<{ readonly source: number; readonly event: ChatEvent }> {
   const iterators = sources.map((source) => source[Symbol.asyncIterator]());
   const next = async (source: number) => ({ source, result: await iterators[source]!.next() });
@@ -115,19 +116,19 @@ async function* merge(sources: readonly Source[]): AsyncGenerator<{ readonly sou
       pending.set(source, next(source));
     }
   } finally {
-    // One failed or the reader left: the others end without being waited for.
+    // A source failed or the client left: the others are ended without being awaited.
     for (const source of pending.values()) source.catch(() => {});
     for (const iterator of iterators) iterator.return?.().catch(() => {});
   }
 }
 
-/** A prompt's tokens and cached tokens count once, completion tokens are summed over the choices. */
+/** Counts the tokens of an answer for `usage`: prompt tokens once per prompt, completion tokens summed over the choices. */
 class Usage {
-  /** By source: tokens of its prompt, those of them that were cached. */
+  /** Prompt tokens by source; `#cached` are the cached ones among them. */
   readonly #prompt = new Map<number, number>();
   readonly #cached = new Map<number, number>();
   #reasoning = 0;
-  /** By choice: counted from deltas while it runs, exact once it has finished. */
+  /** Completion tokens by choice: counted from its deltas while it runs, exact once it has finished. */
   readonly #completion = new Map<string, number>();
 
   add(event: ChatEvent, source: number): void {
@@ -142,7 +143,7 @@ class Usage {
       if (event.reasoning !== undefined) this.#reasoning += event.tokens;
     } else {
       this.#completion.set(choice, event.completionTokens);
-      // Later choices share the first one's prompt, which is no hit of the cache.
+      // The other choices share the first one's prompt, which does not count as a cache hit.
       if (event.index === 0) this.#cached.set(source, event.cachedTokens);
     }
   }
@@ -165,5 +166,5 @@ class Usage {
   }
 }
 
-/** JSON has no infinity; -9999 is what OpenAI sends. */
+/** Replaces an infinite log-probability, which JSON cannot express, by -9999, as OpenAI does. */
 export const finite = (logprob: number): number => (Number.isFinite(logprob) ? logprob : -9999);

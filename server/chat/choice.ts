@@ -1,14 +1,14 @@
-/** A choice of a chat answer: message or delta, thoughts, tool calls, log-probabilities. */
+/** The JSON of a chat answer's choices: message or delta, reasoning, tool calls, log-probabilities. */
 import type { FinishReason, TokenLogprob } from '../../engine/api.ts';
 import { finite } from './answer.ts';
 import type { Answer, Choice, Delta, Envelope } from './answer.ts';
 import type { ChatCall } from './schema.ts';
 
-/** Where thoughts go: `reasoning_content` as SGLang and llama.cpp have it, `reasoning` as vLLM and Ollama do. */
+/** Field of the reasoning text: `reasoning_content`, as in SGLang and llama.cpp, `reasoning`, as in vLLM and Ollama, or both. */
 export const REASONING_FIELDS = ['reasoning_content', 'reasoning', 'both'] as const;
 export type ReasoningField = (typeof REASONING_FIELDS)[number];
 
-/** What of a call its answer is made with. */
+/** Makes the answer of a chat call, with a ChatChoice for each of its `n` choices. */
 export function chatAnswer(call: ChatCall, envelope: Envelope, reasoningField: ReasoningField): Answer {
   const logprobs = call.request.logprobs !== undefined;
   const choices = Array.from(
@@ -18,7 +18,7 @@ export function chatAnswer(call: ChatCall, envelope: Envelope, reasoningField: R
   return { envelope, delivery: call, objects: ['chat.completion', 'chat.completion.chunk'], choices };
 }
 
-/** A piece of a call. */
+/** A piece of a tool call, as in `delta.tool_calls`. */
 interface CallDelta {
   readonly index: number;
   readonly id?: string;
@@ -29,7 +29,7 @@ interface CallDelta {
 interface ChoiceOptions {
   readonly reasoningField: ReasoningField;
   readonly logprobs: boolean;
-  /** A call is a `function_call`, of which there is one. */
+  /** Write the one tool call as the older `function_call`. */
   readonly hasFunctions: boolean;
 }
 
@@ -97,7 +97,7 @@ export class ChatChoice implements Choice {
     return this.#hasFunctions && reason === 'tool_calls' ? 'function_call' : reason;
   }
 
-  /** Id, type and name belong to a call's first piece only: clients that assemble calls reject a second name. */
+  /** Takes a piece of a tool call. Only the first piece has id, type and name, since clients that assemble calls reject a second name. */
   #takeCall(index: number, name: string | undefined, piece: string): CallDelta {
     const known = this.#calls[index];
     if (known) {

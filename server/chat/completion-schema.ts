@@ -1,4 +1,4 @@
-/** The text completion request: a prompt that goes to the model as it is. */
+/** Validates the body of POST /v1/completions, whose prompts go to the model without a chat template. */
 import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
 import type { ChatLimits } from './schema.ts';
@@ -11,7 +11,7 @@ import type { ModelNames } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
-/** What the API generates when it is not told how much. */
+/** The API's default of `max_tokens`. */
 const DEFAULT_MAX_TOKENS = 16;
 
 const notEmpty = (all: z.ZodArray<z.ZodUnknown>) => all.min(1, 'must not be empty');
@@ -24,19 +24,19 @@ export const completionSchema = z.object({
   ...samplingFields,
   echo: z.boolean().optional(),
   logprobs: int(0, 5).optional(),
-  // Checked for its type here and refused below unless it asks for what happens anyway.
+  // An unsupported field: its type is checked here, and a value that would change the answer is refused below.
   best_of: int(1).optional(),
   suffix: z.unknown().optional(),
 });
 
 type Prompt = string | readonly number[];
 
-/** A checked body: what the engine is asked for each prompt, and how the answer is sent. */
+/** A validated completion request: the engine's request for each prompt, and how to send the answer. */
 export interface CompletionCall extends Delivery {
   readonly model: string | undefined;
   readonly prompts: readonly Prompt[];
   readonly requests: readonly ChatRequest[];
-  /** Choices a prompt. */
+  /** Choices per prompt. */
   readonly n: number;
   readonly echo: boolean;
 }
@@ -57,7 +57,7 @@ export function describeCompletionBody({ maxRunningRequests, ...names }: ChatLim
   });
 }
 
-/** Checks a body of POST /completions; throws HttpError 400 that names the field. */
+/** Validates a body of POST /v1/completions; throws HttpError 400 that names the field. */
 export function parseCompletionBody(body: Readonly<Record<string, unknown>>, limits: ChatLimits): CompletionCall {
   const fields = validate(completionSchema, body);
   if (fields.model === undefined && !limits.modelOptional) throw missingParameter('model');

@@ -1,4 +1,4 @@
-/** POST /completions: a continuation of a prompt, as one JSON body or as server-sent events. */
+/** POST /v1/completions: continues raw prompts, as one JSON body or as SSE. */
 import type { FinishReason } from '../../engine/api.ts';
 import { finite } from './answer.ts';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';
@@ -11,7 +11,7 @@ import { describeCompletionBody, parseCompletionBody } from './completion-schema
 import { jsonBody } from '../body/describe.ts';
 import { readJsonObject } from '../body/json-body.ts';
 
-/** POST /v1/completions. */
+/** The route of text completions. */
 export function completionRoute(context: ListenerContext, limits: ChatLimits): Route {
   return {
     method: 'post',
@@ -30,7 +30,7 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
         { length: call.requests.length * call.n },
         (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)] ?? ''),
       );
-      // One prompt that fails ends the others.
+      // If one prompt fails, the others are aborted.
       const ended = new AbortController();
       const signal = AbortSignal.any([job.signal, ended.signal]);
       try {
@@ -49,13 +49,13 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
 interface TextLogprobs {
   readonly tokens: string[];
   readonly token_logprobs: number[];
-  /** Token -> log-probability, the chosen token among them. */
+  /** For each token: log-probabilities of the likeliest tokens and of the chosen one, by spelling. */
   readonly top_logprobs: Record<string, number>[];
-  /** Where each token begins in the text, in UTF-16 units. */
+  /** Offset of each token in the text, in UTF-16 code units. */
   readonly text_offset: number[];
 }
 
-/** One choice of POST /completions; `echoed` is the prompt where it is part of the answer. */
+/** One choice of POST /v1/completions; `echoed` is the prompt if the request asked to repeat it, else ''. */
 class TextChoice implements Choice {
   readonly #index: number;
   readonly #echoed: string;

@@ -1,4 +1,4 @@
-/** The chat listener: POST /v1/chat/completions, as one JSON body or as server-sent events, and its neighbours. */
+/** The chat listener: POST /v1/chat/completions, as one JSON body or as SSE, and the other routes of its app. */
 import type { Express } from 'express';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';
 import { createApp } from '../http/app.ts';
@@ -20,7 +20,7 @@ export interface ChatAppOptions extends AppOptions {
   readonly reasoningField?: ReasoningField;
 }
 
-/** The app of the chat listener; no side effects until it is listened on. */
+/** Makes the app of the chat listener; it does nothing until it is listened on. */
 export function createChatApp(options: ChatAppOptions): Express {
   const context = new ListenerContext('chat', options);
   const limits = { modelOptional: options.modelOptional ?? false, maxRunningRequests: context.capacity.maxRunningRequests };
@@ -53,7 +53,7 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
   };
 }
 
-/** An error about a tool, which the engine counts among those that it was given, with the tool's place in the body. */
+/** Rewrites the `param` of an engine error about a tool, whose index counts the tools offered, to the tool's path in the body. */
 function inBody(error: unknown, toolPaths: readonly string[]): unknown {
   const [given, index] = /^tools\[(\d+)\]/.exec((error instanceof EngineError && error.param) || '') ?? [];
   if (!(error instanceof EngineError) || given === undefined) return error;

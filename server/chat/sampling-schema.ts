@@ -1,4 +1,4 @@
-/** The fields that chat and text completions share: how tokens are chosen, where the answer ends, and how it is sent. */
+/** The fields that chat and text completions share: sampling, stop conditions, and delivery (streaming and usage). */
 import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
 import { MAX_BIASES, MAX_STOP_TOKENS, SAMPLING, SAMPLING_NAMES, samplingField, samplingFromWire } from '../../engine/sampling.ts';
@@ -9,22 +9,22 @@ import { given } from '../body/describe.ts';
 import { defined } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
-/** Choices that one request may ask for, whatever can run at once. */
+/** Most choices per request, however many could run at once. */
 export const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
-/** Characters: what may be the beginning of a longer one is compared again with every token. */
+/** Most characters of a stop sequence: a possible beginning of one is compared again with every token. */
 const MAX_STOP = 1024;
 
-/** An integer in this range. Here and elsewhere, meta() says in /openapi.json what a refinement checks. */
+/** Schema of an integer in this range. Here and elsewhere, meta() tells /openapi.json what a refinement checks. */
 export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
   z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max).meta({ type: 'integer' });
-/** int64 in the API. */
+/** Schema of `seed`, which the OpenAI API defines as an int64. */
 export const seedSchema = int(SAMPLING.seed.min, SAMPLING.seed.max);
 
 const bool = z.boolean();
 const stopString = z.string().min(1, 'must not be empty').max(MAX_STOP, `has at most ${MAX_STOP} characters`);
 
-/** The numbers of engine/sampling.ts, each with its range. */
+/** Schemas of the numbers of engine/sampling.ts, each with its range. */
 const samplingNumbers = Object.fromEntries(
   SAMPLING_NAMES.map((name) => {
     const { wire, integer, aboveMin, min, max = Number.MAX_SAFE_INTEGER, meaning } = samplingField(name);
@@ -52,7 +52,7 @@ export const samplingFields = {
     .object({ include_usage: bool.nullish(), include_obfuscation: bool.nullish(), continuous_usage_stats: bool.nullish() })
     .optional(),
   cache_salt: z.string().min(1, 'must not be empty').max(256).optional(),
-  /** OpenAI's hint which requests share a prefix: one process finds them by itself. */
+  /** OpenAI's hint about requests with a common prefix; ignored, since the prefix cache finds them by itself. */
   prompt_cache_key: z.string().max(256).optional(),
   priority: int(Number.MIN_SAFE_INTEGER).optional(),
   user: z.string().optional(),
@@ -78,17 +78,17 @@ export function checkChoices(n: number, maxRunningRequests: number, param = 'n')
   if (n > maxRunningRequests) throw invalidValue(param, `'${param}' asks for ${n} answers; at most ${maxRunningRequests} run at once`);
 }
 
-/** `n` as JSON Schema, where so many choices can run at once. */
+/** `n` as JSON Schema. */
 export const describeChoices = (maxRunningRequests: number): Json => ({
   type: 'integer',
   minimum: 1,
   maximum: Math.min(MAX_CHOICES, maxRunningRequests),
 });
 
-/** What `toDelivery` refuses, as JSON Schema. */
+/** JSON Schema rule for what `toDelivery` refuses: `stream_options` without `stream`. */
 export const DELIVERY_RULE: Json = { if: given('stream_options'), then: given('stream', { const: true }) };
 
-/** The shared part of the engine's request, with absent fields left out. */
+/** Converts the shared fields to the engine's request, omitting those that are absent. */
 export function toGeneration(fields: Fields, maxTokens: number | undefined): Omit<ChatRequest, 'messages'> {
   if (maxTokens !== undefined && (fields.min_tokens ?? 0) > maxTokens) {
     throw invalidValue('min_tokens', `'min_tokens' is ${fields.min_tokens}; at most ${maxTokens} tokens are generated`);

@@ -1,4 +1,4 @@
-/** The chat request: every field the API knows is checked; what the engine cannot do is refused by name, never ignored. */
+/** Validates the body of POST /v1/chat/completions. Every field of the API is checked; what is not supported is refused by name, never ignored. */
 import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
 import { hasFunctions, responseFormatSchema, toResponseFormat, toTools, toolFields, toolPaths } from './tools.ts';
@@ -35,8 +35,8 @@ const textPart = z
   .transform((part) => ({ type: 'text' as const, text: part.text ?? '' }));
 
 /**
- * What was called. OpenAI has the arguments as JSON text, other clients as an object. Models write texts that are no JSON, and clients send them back: the
- * engine shows them to the model as well as it can. Where a function takes nothing some clients leave them out, or send null: vLLM and SGLang take both.
+ * Arguments of an earlier call: JSON text, as in OpenAI's API, or an object, as other clients send them. Text that is not JSON is accepted, since models write it
+ * and clients send it back; the engine shows it to the model as well as it can. So are null and absent arguments, as in vLLM and SGLang.
  */
 const said = z
   .union([z.string(), z.record(z.string(), z.unknown())])
@@ -85,10 +85,10 @@ const messageFields = z
     ],
   });
 
-/** One message of a conversation; what comes out is what the engine takes. */
+/** Schema of one message; its output is the engine's form. */
 export const messageSchema = messageFields.transform(toMessage);
 
-/** Values within variables of a template: each is copied for it, which takes 5 s for 190,000. */
+/** Most values within `chat_template_kwargs`: each is copied for the template, which takes 5 s for 190,000. */
 const MAX_VARIABLES = 10_000;
 const valuesIn = (value: unknown): number =>
   typeof value === 'object' && value !== null ? Object.values(value).reduce((sum: number, one) => sum + valuesIn(one), 1) : 1;
@@ -111,7 +111,7 @@ export const chatSchema = z.object({
   ...toolFields,
   continue_final_message: z.boolean().optional(),
   separate_reasoning: z.boolean().optional(),
-  // Checked for their type here and refused below unless they ask for what happens anyway.
+  // Unsupported fields: their type is checked here, and refuseUnsupported accepts only values that change nothing.
   modalities: list(z.string()).optional(),
   audio: z.unknown().optional(),
   web_search_options: z.unknown().optional(),
@@ -120,19 +120,19 @@ export const chatSchema = z.object({
 
 type Fields = z.output<typeof chatSchema>;
 
-/** A checked chat body: what the engine is asked, and how the answer is sent. */
+/** A validated chat request: the engine's request, and how to send the answer. */
 export interface ChatCall extends Delivery {
   readonly model: string | undefined;
   readonly request: ChatRequest;
-  /** The request has the older form of tools, and so has the answer. */
+  /** Whether request and answer have the older `functions` and `function_call`. */
   readonly hasFunctions: boolean;
-  /** Where each of the request's tools stands in the body. */
+  /** Path in the body of each tool of `request`. */
   readonly toolPaths: readonly string[];
 }
 
 export interface ChatLimits {
   readonly modelOptional: boolean;
-  /** Choices may not exceed what can run at once. */
+  /** Most choices of a request: all of them run at once. */
   readonly maxRunningRequests: number;
 }
 
@@ -160,12 +160,12 @@ export function describeChatBody({ maxRunningRequests, ...names }: ChatLimits & 
   });
 }
 
-/** Every answer to choose tools but 'none' needs some. */
+/** JSON Schema rule: every `tool_choice` but 'none' needs tools. */
 const SOME_TOOLS: Json = {
   anyOf: [given('tools', { type: 'array', minItems: 1 }), { allOf: [absent('tools'), given('functions', { type: 'array', minItems: 1 })] }],
 };
 
-/** Checks a body of POST /chat/completions; throws HttpError 400 that names the field. */
+/** Validates a body of POST /v1/chat/completions; throws HttpError 400 that names the field. */
 export function parseChatBody(body: Readonly<Record<string, unknown>>, limits: ChatLimits): ChatCall {
   const fields = validate(chatSchema, body);
   if (fields.model === undefined && !limits.modelOptional) throw missingParameter('model');
@@ -181,7 +181,7 @@ export function parseChatBody(body: Readonly<Record<string, unknown>>, limits: C
   return { model: fields.model, request, ...form, ...toDelivery(fields) };
 }
 
-/** Fields whose meaning would be lost if they were ignored, and the values that change nothing. */
+/** Refuses unsupported fields that would change the answer, unless their value asks for what happens anyway. */
 function refuseUnsupported(fields: Fields): void {
   const refuse = (name: keyof Fields, harmless: boolean): void => {
     if (fields[name] !== undefined && !harmless) throw unsupportedParameter(name);
@@ -206,14 +206,14 @@ function toRequest(fields: Fields): ChatRequest {
   });
 }
 
-/** `reasoning_effort` as template variables: 'none' switches thinking off, other levels are handed on. */
+/** Merges `reasoning_effort` into the template's variables: 'none' switches reasoning off, other levels are passed on. */
 function templateKwargs({ reasoning_effort: effort, chat_template_kwargs: kwargs }: Fields): Record<string, unknown> | undefined {
   if (effort === undefined) return kwargs;
   const thinking = effort === 'none' ? { enable_thinking: false, thinking: false } : { reasoning_effort: effort };
   return { ...thinking, ...kwargs };
 }
 
-/** A checked message as the engine takes it; the older form of a call and of its result have the function's name for an id. */
+/** Converts a validated message to the engine's form. The older `function_call` and its result get the function's name as their id. */
 function toMessage({ function_call: call, ...fields }: z.output<typeof messageFields>): ChatMessage {
   const isResult = fields.role === 'function';
   return defined({

@@ -1,16 +1,16 @@
-/** An answer on its way to a client: counted, and sent as one JSON body or as server-sent events. */
+/** Sends an answer to its client, as one JSON body or as SSE, and counts its tokens. */
 import type { Response } from 'express';
 import type { Job, ListenerContext } from '../http/context.ts';
 import { relay } from '../http/relay.ts';
 import { answerChunks, createEnvelope, wholeAnswer } from './answer.ts';
 import type { Answer, Envelope, Source } from './answer.ts';
 
-/** What an answer of this listener starts from. */
+/** Makes the envelope of an answer of this listener; `prefix` begins its id. */
 export function startAnswer(context: ListenerContext, prefix: string): Envelope {
   return createEnvelope(context.options.modelId, context.fingerprint(), prefix);
 }
 
-/** Passes events through; times the first token and the ones after it, and puts the sums over all prompts in the log line. */
+/** Passes events through, and records token counts and latencies in metrics, trace, rate limit and log line; the log line has the sums over all prompts. */
 export function countEvents(context: ListenerContext, job: Job, sources: readonly Source[]): Source[] {
   const total = { prompt: 0, cached: 0, completion: 0 };
   return sources.map(async function* (events) {
@@ -28,12 +28,12 @@ export function countEvents(context: ListenerContext, job: Job, sources: readonl
         if (lastToken === 0) context.metrics.firstOutput(now);
         else context.metrics.tokens(event.tokens, now - lastToken);
         lastToken = now;
-        // As they come, so that who leaves has been charged.
+        // Charged token by token, so that a client that disconnects has paid for what was generated.
         job.charge(event.tokens);
         charged += event.tokens;
       } else {
         job.note({ completion_tokens: (total.completion += event.completionTokens), finish_reason: event.reason });
-        // Tokens without text have no delta; of several choices the last to end brings what is left.
+        // Tokens without text have no delta: what is missing is charged as choices finish.
         ended += event.completionTokens;
         job.charge(Math.max(0, ended - charged));
         charged = Math.max(charged, ended);
@@ -43,7 +43,7 @@ export function countEvents(context: ListenerContext, job: Job, sources: readonl
   });
 }
 
-/** Sends an answer in the way that was asked for. */
+/** Sends an answer as its request asked: streamed, or as one JSON body. */
 export async function sendAnswer(response: Response, sources: readonly Source[], answer: Answer, job: Job): Promise<void> {
   if (!answer.delivery.stream) return void response.json(await wholeAnswer(sources, answer));
   await relay(response, job, answerChunks(sources, answer));

@@ -9,14 +9,14 @@ import { ABORT_BODY, abortSchema, describeDetokenizeBody, describeTokenizeBody, 
 import { jsonBody } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
 
-/** The model is not asked for an answer. */
+/** Options of jobs that are not counted as requests to the model. */
 const NO_ANSWER = { isGeneration: false };
 
-/** Characters or tokens of a list that the engine is given at once, and what an item counts besides its own: some milliseconds in all. */
+/** Characters or tokens of a list that the engine is given at once, some milliseconds of work. Each item counts ITEM more, for its overhead. */
 const PIECE = 4096;
 const ITEM = 64;
 
-/** The results of a list, a piece after another: the engine does what it has been given before it does what others ask. Ends with its client. */
+/** Maps a list piece by piece, so that other requests get their turn in between. Throws EngineError('aborted') when the signal is. */
 async function byPieces<Item extends { readonly length: number }, Result>(
   items: readonly Item[],
   one: (item: Item) => Promise<Result>,

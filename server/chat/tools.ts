@@ -1,4 +1,4 @@
-/** The parts of a chat request that shape its answer: response_format, tools, tool_choice, and their older spellings. */
+/** The fields of a chat request that constrain its answer: response_format, tools, tool_choice, and the older functions and function_call. */
 import { z } from 'zod';
 import type { ResponseFormat, ToolDefinition } from '../../engine/api.ts';
 import { HttpError, invalidValue } from '../http/errors.ts';
@@ -9,7 +9,7 @@ const MAX_TOOLS = 128;
 const name = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'is 1 to 64 letters, digits, _ or -');
 const described = { description: z.string().nullish(), strict: z.boolean().nullish() };
 
-/** response_format; the schema itself is checked by the engine, keyword by keyword. */
+/** Schema of `response_format`. The JSON Schema within it is checked by the engine, keyword by keyword. */
 export const responseFormatSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),
   // `schema` beside json_object is llama.cpp's spelling.
@@ -25,7 +25,7 @@ export const responseFormatSchema = z.discriminatedUnion('type', [
 const functionSchema = z.object({ name, parameters: z.record(z.string(), z.unknown()).nullish(), ...described });
 const named = z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) });
 
-/** The fields, for the schema of the body. */
+/** The fields about tools, to be spread into the schema of the body. */
 export const toolFields = {
   tools: z
     .array(
@@ -64,7 +64,7 @@ const fieldsSchema = z.object(toolFields);
 type ToolFields = z.output<typeof fieldsSchema>;
 type Choice = 'none' | 'auto' | 'required' | { readonly name: string };
 
-/** What of response_format constrains the answer; undefined for text. */
+/** Converts `response_format` to the engine's form; undefined for text. Throws HttpError 400 if a schema is missing. */
 export function toResponseFormat(format: z.output<typeof responseFormatSchema> | undefined): ResponseFormat | undefined {
   if (format === undefined || format.type === 'text') return undefined;
   if (format.type === 'json_object')
@@ -76,22 +76,22 @@ export function toResponseFormat(format: z.output<typeof responseFormatSchema> |
   return { type: 'json_schema', schema: format.json_schema.schema };
 }
 
-/** Whether a request has functions instead of tools: its answer has one `function_call` instead of `tool_calls`. */
+/** Whether a request has the older `functions` instead of `tools`; its answer then has one `function_call` instead of `tool_calls`. */
 export const hasFunctions = (fields: ToolFields): boolean => fields.tools === undefined && fields.functions !== undefined;
 
-/** The function definitions of a body, and the path of each in it. */
+/** The function definitions of a body, each with its path there. */
 function definitionsOf(fields: ToolFields) {
   if (hasFunctions(fields)) return (fields.functions ?? []).map((definition, i) => ({ definition, path: `functions[${i}]` }));
   return (fields.tools ?? []).flatMap((tool, i) => (tool.function ? [{ definition: tool.function, path: `tools[${i}]` }] : []));
 }
 
-/** Where the tools that the engine is given stand in the body: they may be some of those, or have another form there. */
+/** The path in the body of each tool that is offered to the engine. These may be a selection of the body's, or come from `functions`. */
 export function toolPaths(fields: ToolFields, offered: readonly ToolDefinition[]): readonly string[] {
   const paths = new Map(definitionsOf(fields).map(({ definition, path }) => [definition.name, path]));
   return offered.map((tool) => paths.get(tool.name)!);
 }
 
-/** Tools and choice in the current form; the older `functions` and `function_call` are translated. */
+/** Converts tools and tool choice to the engine's form, also from `functions` and `function_call`. Throws HttpError 400 that names the field. */
 export function toTools(fields: ToolFields): { readonly tools?: readonly ToolDefinition[]; readonly toolChoice?: Choice } {
   const isOld = hasFunctions(fields);
   const path = isOld ? 'functions' : 'tools';

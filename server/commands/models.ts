@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PRESETS, RECOMMENDED_MODELS, SourceError, downloadBytes, formatBytes, formatSeconds, presetModels } from '../../sources/index.ts';
 import { findModel, listCache, removeCached, resolveSource, sourceSettings } from '../../sources/node/index.ts';
 import type { CachedModel, ResolveOptions } from '../../sources/node/index.ts';
-import { exitCodeOf, pulling } from '../settings/pulling.ts';
+import { pullExitCode, pulling } from '../settings/pulling.ts';
 import { BUNDLED } from '../setup/layout.mjs';
 
 const SOURCES = `A SOURCE is
@@ -144,7 +144,7 @@ export async function orExit(work: () => Promise<void>): Promise<void> {
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     process.stderr.write(`${error.message}\n`);
-    process.exitCode = exitCodeOf(error);
+    process.exitCode = pullExitCode(error);
   }
 }
 

@@ -1,4 +1,4 @@
-/** The engine process, from its start to its end. */
+/** One engine process, from its start to its end. */
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -15,37 +15,37 @@ import type { BugMessage, FailedMessage, PlannedMessage, StartMessage } from './
 import { Watchdog } from './watchdog.ts';
 
 const KEPT_LINES = 20;
-/** How long a process that was asked to close may take. */
+/** Time that a process has to close before it is killed. */
 const CLOSE_MS = 1_000;
 
-/** What is run. */
+/** The program of an engine process. */
 export interface EngineProgram {
   readonly entry: URL;
-  /** Variables besides this process's. */
+  /** Environment variables, in addition to this process's. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** How long it may stand still before it is killed, in milliseconds. */
+/** Times in milliseconds after which a process that makes no progress is killed. */
 export interface EngineLimits {
-  /** Without a finished GPU submission while one is pending, or without any sign of life. */
+  /** Without progress of pending GPU work, or without any message. */
   readonly watchdogMs: number;
-  /** Until it is ready. */
+  /** From the start until it is ready; default: no limit. */
   readonly startMs?: number;
 }
 
-/** One life of the engine process. */
+/** A running engine process and its client. */
 export class EngineRun {
   readonly child: ChildProcess;
   readonly client: EngineClient;
-  /** How it ended, for the log. */
+  /** Resolves when the process has ended, with how, for the log. */
   readonly ended: Promise<string>;
-  /** The last lines of its stderr. */
+  /** The last lines that it wrote to stderr. */
   readonly lastErrors: string[] = [];
-  /** What it said before it gave up. */
+  /** The error with which the engine could not be built, if it said so. */
   failure: EngineError | undefined;
-  /** Told of each device's plan. */
+  /** Called with the memory plan of each device. */
   onPlan: ((plan: MemoryPlan) => void) | undefined;
-  /** The engine is loaded, and the process is there. */
+  /** Whether the engine is loaded and its process alive. */
   isReady = false;
   #readyAt: number | undefined;
   #killedBecause: string | undefined;
@@ -62,7 +62,7 @@ export class EngineRun {
     const { child } = this;
     this.#log = log.child({ source: 'engine' });
     if (child.stdout) createInterface(child.stdout).on('line', (line) => this.#log.info(line));
-    // Drivers warn about much; it matters when the process then dies.
+    // Drivers write many warnings; they matter only if the process then dies.
     if (child.stderr) {
       createInterface(child.stderr).on('line', (line) => {
         this.#log.info(line);
@@ -94,21 +94,21 @@ export class EngineRun {
       this.isReady = false;
       this.#watchdog.stop();
     });
-    // Without a file left to open (EMFILE) there is no process, and nothing to send it by.
+    // If the process could not be started (EMFILE, for one), there is no channel to send by.
     if (child.connected) child.send(start, () => {});
   }
 
-  /** Milliseconds since it got ready; 0 if it never did. */
+  /** Milliseconds since the engine got ready; 0 if it never did. */
   get livedMs(): number {
     return this.#readyAt === undefined ? 0 : performance.now() - this.#readyAt;
   }
 
-  /** Milliseconds since its pending GPU work last moved; 0 before it is ready. */
+  /** Milliseconds since pending GPU work last made progress; 0 before the engine is ready. */
   get stalledMs(): number {
     return this.isReady ? this.#watchdog.stalledMs : 0;
   }
 
-  /** Asks it to close, and kills it if that takes too long. */
+  /** Asks the engine to close, and kills the process if that takes too long. */
   async close(): Promise<void> {
     const timer = setTimeout(() => this.child.kill('SIGKILL'), this.isReady ? CLOSE_MS : 0);
     await Promise.race([this.client.close(), this.ended]);

@@ -1,4 +1,4 @@
-/** The engine in a child process: the messages around the port's own, and the child's half of it. */
+/** The engine in a child process: the messages in addition to those of engine/host.ts, and the child's side. */
 import type { MemoryPlan } from '../../engine/api.ts';
 import type { Engine } from '../../engine/protocol.ts';
 import type { EngineConfig } from '../../engine/config.ts';
@@ -7,38 +7,38 @@ import type { PlainError } from '../../engine/errors.ts';
 import { serveEngine } from '../../engine/host.ts';
 import type { MessagePortLike } from '../../engine/host.ts';
 
-/** What the parent sends first. */
+/** The parent's first message. */
 export interface StartMessage {
   readonly type: 'start';
   readonly config: EngineConfig;
   /** Dawn's toggles: see engine/platform/node.ts. */
   readonly toggles: 'default' | 'fast';
-  /** Folder for what is measured once: see engine/platform/node.ts. */
+  /** Folder in which measurements are kept: see engine/platform/node.ts. */
   readonly cache?: string | undefined;
 }
 
-/** What the child sends instead of the host's `hello` when the engine cannot be built; it exits after that. */
+/** Sent by the child instead of the host's `hello` if the engine cannot be built; it then exits. */
 export interface FailedMessage {
   readonly type: 'failed';
   readonly error: PlainError;
 }
 
-/** A bug in the engine, with its stack, for the log; the client that hit it only learns that there was one. */
+/** An internal error of the engine, with its stack, for the log; the client only learns that there was one. */
 export interface BugMessage {
   readonly type: 'bug';
   readonly text: string;
 }
 
-/** What the models will take of a device, before they are loaded. */
+/** The memory plan of one device, sent before models are loaded. */
 export interface PlannedMessage {
   readonly type: 'planned';
   readonly plan: MemoryPlan;
 }
 
-/** Builds the engine; `planned` is told of each device's plan. */
+/** Builds the engine; `planned` is called with each device's memory plan. */
 type Build = (message: StartMessage, log: (line: string) => void, planned: (plan: MemoryPlan) => void) => Promise<Engine>;
 
-/** Runs in the child: waits for the start message, builds the engine, and serves it until the parent says close or is gone. */
+/** Main function of the child: waits for the start message, builds the engine, and serves it until the parent closes it or disconnects. */
 export function runEngineProcess(build: Build): void {
   // Ctrl-C reaches the whole process group; the parent decides when the engine ends, so that running requests may finish.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
@@ -49,7 +49,7 @@ export function runEngineProcess(build: Build): void {
     build(message, log, (plan) => void process.send?.({ type: 'planned', plan } satisfies PlannedMessage)).then(
       (engine) => serveEngine(engine, parentPort(), reportBug),
       (error: unknown) => {
-        // A refusal says all there is to say; what is no EngineError is a bug.
+        // An EngineError is a refusal that says everything; any other error is a bug, whose stack is wanted.
         if (error instanceof Error && !(error instanceof EngineError)) log(error.stack ?? error.message);
         process.send?.({ type: 'failed', error: toPlainError(error) } satisfies FailedMessage, () => process.exit(1));
       },

@@ -1,11 +1,11 @@
-/** Entry of the engine's process. A crash of a driver or a hung GPU ends here and leaves the listeners answering. */
+/** Entry of the engine process, which is separate so that a driver's crash or a hung GPU leaves the listeners answering. */
 import { createEngine, resolveConfig } from '../../engine/index.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { Platform } from '../../engine/platform/platform.ts';
 import { runEngineProcess } from './port.ts';
 import { yieldProcess } from './yielding.ts';
 
-/** A software adapter takes every core for as long as it computes. */
+/** Lowers the process's priority once a software adapter is opened, since that takes every core while it computes. */
 function yieldingOnSoftware(platform: Platform): Platform {
   let yields = false;
   const deviceCreated = (software: boolean): void => {

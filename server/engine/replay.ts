@@ -1,20 +1,20 @@
-/** A call that outlives the engine process it was made in, as long as nothing of its answer has gone out. */
+/** Repeats a call whose engine process died before any of its answer was sent. */
 import { EngineError, abortErrorOf } from '../../engine/errors.ts';
 
 export interface ReplayOptions<Run, Event> {
-  /** The engine's life the call begins in. */
+  /** The engine process in which the call begins. */
   readonly run: Run;
-  /** Makes the call; `start` is the event it began with before, if it got that far. */
+  /** Makes the call; `start` is the start event of the first attempt, if it got that far. */
   readonly call: (run: Run, start: Event | undefined) => AsyncIterable<Event>;
-  /** The engine's next life, once it is ready; undefined = it will not come, or not in time. */
+  /** Waits for the next engine process; undefined if none gets ready in time. */
   readonly next: (run: Run, signal: AbortSignal) => Promise<Run | undefined>;
   readonly signal: AbortSignal;
 }
 
 /**
- * The call's events. If the engine dies before any but `start`, which holds nothing of the answer, the call is made once more in the next
- * life; a second death is not survived: the call may be what kills it. The first life begins here and not with the first event, so that
- * an engine that is down is told at once.
+ * Makes a call and returns its events. If the engine dies before any event but `start`, which is no part of the answer, the call is repeated once in the next
+ * process, but not twice, since the call itself may be what kills it. The call is made right here, not with the first event, so that an engine that is down
+ * is reported at once.
  */
 export function replayed<Run, Event extends { readonly type: string }>(options: ReplayOptions<Run, Event>): AsyncIterable<Event> {
   return events(options.call(options.run, undefined), options);

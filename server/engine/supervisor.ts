@@ -1,4 +1,4 @@
-/** Keeps an engine process alive: starts it, starts it again when it dies or hangs, and is an Engine to the listeners meanwhile. */
+/** Supervises the engine process: starts it, restarts it when it dies or hangs, and serves the listeners as an Engine throughout. */
 import type { EngineInfo, EngineStatus, MemoryPlan } from '../../engine/api.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { operations } from '../../engine/protocol.ts';
@@ -12,40 +12,40 @@ import { replayed } from './replay.ts';
 export interface SupervisorOptions {
   readonly start: Omit<StartMessage, 'type'>;
   readonly log: Logger;
-  /** Milliseconds without a finished GPU submission, while one is pending, or without any sign of life, before the process is killed. */
+  /** Milliseconds after which the process is killed, if pending GPU work makes no progress or no message arrives; default 60 s. */
   readonly watchdogMs?: number;
-  /** An engine that lives this many milliseconds after getting ready ends a row of deaths. */
+  /** Milliseconds of life after getting ready that reset the count of consecutive deaths; default 10 s. */
   readonly livedMs?: number;
   /** Milliseconds within which a restarted engine must be ready; default: by RELOAD_FACTOR. */
   readonly reloadMs?: number;
-  /** Milliseconds for which a request whose engine died before answering waits for the next engine. */
+  /** Milliseconds for which a request whose engine died before it answered waits for the next one; default 60 s. */
   readonly replayWaitMs?: number;
-  /** Called when the engine cannot be kept alive: its first start failed, or it died too often in a row. */
+  /** Called when the supervisor gives up: the first start was refused, or the process died too often in a row. */
   readonly onGiveUp: (error: EngineError) => void;
-  /** Told what the models will take of each device, before they are loaded; engines that follow plan the same. */
+  /** Called with the memory plan of each device, before models are loaded. Only for the first start, since later ones plan the same. */
   readonly onPlan?: (plan: MemoryPlan) => void;
-  /** Variables of the engine process besides this one's. */
+  /** Environment variables for the engine process, in addition to this process's. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Another entry, for tests. */
+  /** Entry module of the engine process; default: ./process.ts. */
   readonly entry?: URL;
 }
 
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 32_000;
-/** Deaths in a row, each soon after getting ready (or before), after which it is not tried again. */
+/** Consecutive deaths, each before or soon after getting ready, after which the supervisor gives up. */
 const MAX_ATTEMPTS = 10;
-/** The same before it was ever ready: somebody is waiting at a terminal to hear why. */
+/** Consecutive deaths after which it gives up if the engine was never ready; fewer, because someone may be waiting at a terminal. */
 const MAX_FIRST_ATTEMPTS = 3;
 
-/** The first start has no limit. Later ones load the same models, so each may take this many times as long as the first, or as the watchdog waits if that is longer. */
+/** A restart may take this many times as long as the first start (or as watchdogMs, if that is longer), since it loads the same models. The first start has no limit. */
 const RELOAD_FACTOR = 10;
-/** The longest time that a timer of Node waits. */
+/** Longest delay of a Node timer, in milliseconds. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** An Engine that outlives its process. */
+/** An Engine that survives the death of its process. */
 export type EngineSupervisor = Supervisor & Operations;
 
-/** Starts an engine process and keeps it alive until it is closed. */
+/** Starts an engine process and keeps it alive until `close`. */
 export function superviseEngine(options: SupervisorOptions): EngineSupervisor {
   const supervisor = new Supervisor(options);
   return Object.assign(
@@ -57,16 +57,16 @@ export function superviseEngine(options: SupervisorOptions): EngineSupervisor {
 class Supervisor {
   readonly #options: SupervisorOptions;
   #run: EngineRun | undefined;
-  /** The last known info, so that models stay listed while the engine restarts. */
+  /** Info of the last engine that was ready, so that models stay listed during a restart. */
   #info: EngineInfo | undefined;
-  /** How long the first start took. */
+  /** Duration of the first start, in milliseconds. */
   #firstStartMs = 0;
   #attempts = 0;
   #restarts = 0;
   #retry: NodeJS.Timeout | undefined;
   #closing = false;
   #gaveUp = false;
-  /** Requests that wait for the engine's next life. */
+  /** Wake-up callbacks of requests that wait for the next engine process. */
   readonly #waiting = new Set<() => void>();
   #resolveReady!: () => void;
   /** Resolves when the engine is ready for the first time; never rejects (see onGiveUp). */
@@ -77,17 +77,17 @@ class Supervisor {
     this.#start();
   }
 
-  /** Times the engine process was started again. */
+  /** How often the engine process has been restarted. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** Milliseconds since pending GPU work last moved; below a watch interval when none is pending. */
+  /** Milliseconds since pending GPU work last made progress; close to 0 (at most a watch interval) if none is pending. */
   get stalledMs(): number {
     return this.#run?.stalledMs ?? 0;
   }
 
-  /** The engine's process id while there is one. */
+  /** Process id of the engine; undefined if the process could not be started. */
   get pid(): number | undefined {
     return this.#run?.child.pid;
   }
@@ -104,7 +104,7 @@ class Supervisor {
     return this.#run?.isReady ? status : { ...status, state: 'lost' };
   }
 
-  /** An operation in the engine's present life; one that answers with events is made again in the next, if none of its answer has gone out. */
+  /** Calls an operation in the current engine process. A call that streams events is repeated in the next process if this one dies before any of the answer was sent. */
   around(name: OperationName, { kind, again }: OperationRow): (request: unknown, signal: AbortSignal) => unknown {
     const method = ({ client }: EngineRun) => client[name] as (request: unknown, signal?: AbortSignal) => unknown;
     if (kind === 'value') return async (request) => method(this.#readyRun())(request);
@@ -127,7 +127,7 @@ class Supervisor {
     return this.#run;
   }
 
-  /** The next life of the engine, once it is ready. */
+  /** The next engine process once it is ready; undefined if it does not come in time. */
   async #runAfter(dead: EngineRun, signal: AbortSignal): Promise<EngineRun | undefined> {
     const { log, replayWaitMs = 60_000 } = this.#options;
     const deadline = performance.now() + replayWaitMs;
@@ -141,7 +141,7 @@ class Supervisor {
     return this.#run;
   }
 
-  /** Resolves when the engine got ready, will never, or the time is up or the caller gone. */
+  /** Resolves when an engine gets ready or never will, when the time is up, or when the caller aborts. */
   #anyChange(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -184,12 +184,12 @@ class Supervisor {
   #ended(run: EngineRun, how: string): void {
     if (this.#closing) return;
     const { log, livedMs = 10_000 } = this.#options;
-    // A refusal is one sentence, which whoever is told to give up says; what drivers warned about beside it does not matter then.
+    // A refusal is a sentence that onGiveUp reports; the drivers' warnings beside it do not matter then.
     const isMistake = !this.#info && run.failure !== undefined && run.failure.code !== 'device_lost';
     const isRefusal = isMistake && run.failure!.code !== 'internal';
     log[isRefusal ? 'debug' : 'error']({ how, stderr: run.lastErrors }, 'engine process ended');
     if (run.livedMs > livedMs) this.#attempts = 0;
-    // At the first start these are mistakes of the configuration, which no restart mends.
+    // A failure of the first start is a mistake in the configuration, which no restart mends.
     if (isMistake) return this.#giveUp(run.failure!);
     if (++this.#attempts >= (this.#info ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS)) {
       const times = `the engine process died ${this.#attempts} times in a row; the last time: ${how}`;

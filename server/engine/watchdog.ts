@@ -1,10 +1,10 @@
-/** Watches over an engine process: whether its GPU gets on, and whether it lives. */
+/** Watches an engine process for a hung or lost GPU and for silence. */
 import type { EngineStatus } from '../../engine/api.ts';
 import type { EngineClient } from '../../engine/client.ts';
 
 const WATCH_INTERVAL_MS = 250;
 
-/** Calls `kill` once when a ready engine stands still. */
+/** Calls `kill`, once, when a ready engine loses its device, makes no GPU progress, or sends nothing for `limitMs`. */
 export class Watchdog {
   readonly #client: EngineClient;
   readonly #isConnected: () => boolean;
@@ -23,19 +23,19 @@ export class Watchdog {
     this.#timer = setInterval(() => this.#tick(), WATCH_INTERVAL_MS);
   }
 
-  /** Milliseconds since pending GPU work last moved; below a watch interval when none is pending. */
+  /** Milliseconds since pending GPU work last made progress; close to 0 (at most a watch interval) if none is pending. */
   get stalledMs(): number {
     return performance.now() - this.#progressAt;
   }
 
-  /** Looks no more. */
+  /** Stops watching. */
   stop(): void {
     clearInterval(this.#timer);
   }
 
   #tick(): void {
     const now = performance.now();
-    // If this process itself stood still (a debugger, a suspended machine), the engine's news are not read yet.
+    // If this process was suspended (by a debugger, or with the machine), the engine's messages have not been read yet.
     const late = now - this.#lastTick > 8 * WATCH_INTERVAL_MS;
     this.#lastTick = now;
     const status = this.#client.status();
@@ -52,7 +52,7 @@ export class Watchdog {
 
   #problem(state: EngineStatus['state'], now: number): string | undefined {
     const seconds = Math.round(this.#limitMs / 1000);
-    // A process that is dying closes its connection a moment before it is known how it ended.
+    // A dying process closes its channel a moment before its exit is reported, which tells more.
     if (state === 'lost' && this.#isConnected()) return 'the GPU device was lost';
     if (now - this.#progressAt > this.#limitMs) return `no GPU progress for ${seconds} s`;
     return now - this.#client.lastHeard > this.#limitMs ? `no sign of life for ${seconds} s` : undefined;

@@ -1,4 +1,4 @@
-/** Gauges and totals of one listener: what its counters and the engine's last snapshot say at the moment of a scrape. */
+/** Prometheus gauges and totals of one listener, read from its counters and the engine's last status when scraped. */
 import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { ModelTask } from '../../engine/model-types.ts';
@@ -7,18 +7,18 @@ import type { Load } from './load.ts';
 
 export interface GaugeSource {
   readonly task: ModelTask;
-  /** Served id, the label of every series. */
+  /** Served model id, the label `model_name` of every series. */
   readonly model: string;
   readonly engine: Engine;
   readonly load: () => Load;
-  /** How often the engine was started again. */
+  /** How often the engine has been restarted. */
   readonly restarts: () => number;
 }
 
-/** One or several names of the same number. */
+/** One metric name, or several for the same number. */
 type Names = string | readonly string[];
 
-/** Registers them; `throughput` = generated tokens a second. */
+/** Registers all gauges and totals of a listener; `throughput` gives generated tokens per second. */
 export function addGauges(registry: Registry, { task, model, engine, load, restarts }: GaugeSource, throughput: () => number): void {
   const { gauge, total, pagesIn } = families(registry, model);
   const status = () => engine.status();
@@ -29,7 +29,7 @@ export function addGauges(registry: Registry, { task, model, engine, load, resta
   total('parley_gpu_read_bytes_total', 'Bytes read back from the GPU', () => status().bytesRead);
   gauge(['sglang:num_running_reqs', 'vllm:num_requests_running'], 'Requests that run', () => load().running);
   gauge(['sglang:num_queue_reqs', 'vllm:num_requests_waiting'], 'Requests that wait', () => load().waiting);
-  // The last is what vLLM's own router still reads.
+  // vLLM's own router still reads the last name.
   const usage = ['sglang:token_usage', 'vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'];
   gauge(usage, 'Occupied share of the KV pages, or of the requests that may wait, 0..1', () => load().usage);
   gauge('sglang:num_used_tokens', 'Occupied tokens of the KV pages, or requests', () => load().used);
@@ -51,7 +51,7 @@ export function addGauges(registry: Registry, { task, model, engine, load, resta
   total('parley_spec_accepted_tokens_total', 'Guesses that were right', () => status().acceptedTokens);
 }
 
-/** Makers of families with one series each, of this model. */
+/** Functions that register metrics with one series, labelled with the model. */
 function families(registry: Registry, model: string) {
   const labels = { model_name: model };
   const registers = [registry];
@@ -70,7 +70,7 @@ function families(registry: Registry, model: string) {
         });
       }
     },
-    /** A total that the engine keeps; it starts again at 0 with the engine, as counters may. */
+    /** A counter that the engine keeps; it restarts at 0 with the engine, as Prometheus allows. */
     total(names: Names, help: string, read: () => number): void {
       for (const name of [names].flat()) {
         new Counter({
@@ -85,7 +85,7 @@ function families(registry: Registry, model: string) {
         });
       }
     },
-    /** The pages in labels, of value 1. */
+    /** An info metric of value 1 with the KV pages in its labels. */
     pagesIn(load: () => Load, name: string, size: string, count: string): void {
       new Gauge({
         name,

@@ -1,20 +1,20 @@
 /**
- * What a listener has to do right now and how much it can take: the one source of /v1/loads, /get_load and the gauges of /metrics. Counters of
- * this process and the engine's last snapshot, so asking never waits for the engine.
+ * Load and capacity of a listener, as shown by /v1/loads, /get_load and the gauges of /metrics. They are computed from counters of this process and the engine's
+ * last status, so that asking never waits for the engine.
  */
 import type { EngineStatus, ModelInfo } from '../../engine/api.ts';
 import { splitOf } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { ModelTask } from '../../engine/model-types.ts';
 
-/** What the operator's settings allow a listener. */
+/** Limits from the operator's settings. */
 export interface Capacity {
-  /** Requests that the scheduler runs side by side, and those that may wait. */
+  /** Most sequences that run at once; `maxQueuedRequests` is the limit of those that wait. */
   readonly maxRunningRequests: number;
   readonly maxQueuedRequests: number;
-  /** Prompt tokens of one step, where a number was set. */
+  /** Most prompt tokens per step, if a number was set (not `auto`). */
   readonly maxPrefillTokens?: number;
-  /** Groups of layers that the chat model is split into. */
+  /** Pipeline stages of the chat model. */
   readonly ppSize: number;
 }
 
@@ -30,21 +30,22 @@ export function capacityOf(config: EngineConfig): Capacity {
   };
 }
 
+/** Load of a listener at one moment. */
 export interface Load {
   readonly running: number;
-  /** Admitted, and not begun. */
+  /** Requests that are queued. */
   readonly waiting: number;
-  /** Prompt tokens of what waits that no cache has. */
+  /** Prompt tokens of the queued requests that are not in the prefix cache. */
   readonly waitingTokens: number;
-  /** What is occupied, and what there is: tokens of keys and values where the task is chat, else requests. */
+  /** Tokens in the KV cache for chat, requests for the other tasks; `total` is the capacity in the same unit. */
   readonly used: number;
   readonly total: number;
-  /** used / total, 0..1. */
+  /** Share of the capacity in use, 0..1; for chat the larger of full and windowed KV pages. */
   readonly usage: number;
   readonly maxRunning: number;
-  /** Share of the prompt tokens so far that were cached, 0..1. */
+  /** Share of all prompt tokens so far that were cached, 0..1. */
   readonly hitRate: number;
-  /** Pages of keys and values, and tokens a page; 0 where the task has none, or the model is not loaded. */
+  /** KV pages, and tokens per page (`pageSize`); 0 for tasks without them, and until the model is loaded. */
   readonly pages: number;
   readonly pageSize: number;
 }
@@ -53,12 +54,12 @@ export interface LoadSource {
   readonly task: ModelTask;
   readonly status: EngineStatus;
   readonly model: ModelInfo | undefined;
-  /** Requests of this listener that compute. */
+  /** Requests of this listener that are being computed. */
   readonly inFlight: number;
   readonly capacity: Capacity;
 }
 
-/** The load of a listener. The engine's snapshot counts the chat scheduler's rows; the audio listeners count their own requests. */
+/** Computes a listener's load: from the chat scheduler's counters in the engine's status, or, for the audio tasks, from the listener's own requests. */
 export function loadOf({ task, status, model, inFlight, capacity }: LoadSource): Load {
   if (task !== 'chat') {
     const total = capacity.maxQueuedRequests;
@@ -73,7 +74,7 @@ export function loadOf({ task, status, model, inFlight, capacity }: LoadSource):
     waitingTokens: status.waitingTokens,
     used: status.kvPagesUsed * pageSize,
     total: pages * pageSize,
-    // Layers that see a window only have pages of their own, which may run out first.
+    // Layers with a sliding window have KV pages of their own, which may run out first.
     usage: Math.max(status.kvPagesUsed / Math.max(1, pages), status.windowPagesUsed / Math.max(1, status.windowPagesTotal)),
     maxRunning: capacity.maxRunningRequests,
     hitRate: status.cachedTokens / Math.max(1, status.promptTokens),
@@ -82,13 +83,13 @@ export function loadOf({ task, status, model, inFlight, capacity }: LoadSource):
   };
 }
 
-/** Growth of a total a second between calls; calls within a second of each other get the same answer. */
+/** Returns a function that measures the growth of a total per second since its last measurement, which is at least a second ago. */
 export function rateOf(total: () => number): () => number {
   let [since, before, rate] = [performance.now(), 0, 0];
   return () => {
     const [now, count] = [performance.now(), total()];
     if (now - since < 1000) return rate;
-    // A total that starts again comes from an engine that was started again.
+    // A total that shrank belongs to a restarted engine.
     rate = (Math.max(0, count - before) * 1000) / (now - since);
     [since, before] = [now, count];
     return rate;

@@ -1,6 +1,6 @@
 /**
- * What routers ask of a worker, on every listener: SGLang's `/server_info`, `/model_info`, `/v1/loads`, `/get_load` and `/flush_cache`, and vLLM's
- * `/is_sleeping`. Routers parse these into typed fields, and one of a wrong type loses them all, so what is unknown is left out, never null.
+ * The routes by which routers query a worker, on every listener: SGLang's `/server_info`, `/model_info`, `/v1/loads`, `/get_load` and `/flush_cache`, and vLLM's
+ * `/is_sleeping`. Routers parse the answers into typed fields, and one field of the wrong type invalidates all, so unknown values are omitted, never null.
  * docs/fleet.md says who asks for what.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { HttpError, invalidValue } from '../http/errors.ts';
 import { mayAdminister } from '../access/guards.ts';
 import type { Handler, Route } from '../http/route.ts';
 
-/** The routes; all but /flush_cache are answered from this process's memory. */
+/** The routes for routers. All but /flush_cache are answered from this process's own state. */
 export function workerRoutes(context: ListenerContext): Route[] {
   const reads = (path: string, summary: string, handler: Handler): Route => ({
     method: 'get',
@@ -33,7 +33,7 @@ export function workerRoutes(context: ListenerContext): Route[] {
   ];
 }
 
-/** SGLang's names, then for whoever may administer every setting, the adapter, the memory and the counters. */
+/** /server_info: SGLang's fields, and for administrators also settings, adapter, memory and counters. */
 function serverInfo(context: ListenerContext): Handler {
   const { engine, options, task, capacity } = context;
   return (request, response) => {
@@ -59,7 +59,7 @@ function serverInfo(context: ListenerContext): Handler {
       ...weightVersion(context),
       ...(mayAdminister(context, request) && {
         ...options.settings,
-        // What is, not what was asked for.
+        // The actual value, which may differ from the setting.
         ...(model?.numerics && { numerics: model.numerics }),
         adapter: model?.adapter ?? loaded?.adapter ?? null,
         ...(loaded?.memory && { memory_plan: loaded.memory }),
@@ -72,7 +72,7 @@ function serverInfo(context: ListenerContext): Handler {
   };
 }
 
-/** What runs, whatever was asked for: the parts that the model is split into. */
+/** How the loaded model is actually split, whatever the settings asked for. */
 function splitInfo(context: ListenerContext): Record<string, number> {
   const parts = context.model()?.ranks?.length ?? 1;
   const pp = parts === 1 ? 1 : context.capacity.ppSize;
@@ -88,7 +88,7 @@ function modelInfo(context: ListenerContext): Handler {
     response.json({
       model_path: options.modelId,
       tokenizer_path: options.modelId,
-      // Routers take what does not generate for embeddings.
+      // Routers take a worker that does not generate for one of embeddings.
       is_generation: true,
       has_image_understanding: false,
       has_audio_understanding: task === 'transcription',
@@ -98,7 +98,7 @@ function modelInfo(context: ListenerContext): Handler {
   };
 }
 
-/** All parts, whichever `include` names: readers take what they know. */
+/** /v1/loads: always all fields, whatever `include` asks for, since readers ignore the ones that they do not know. */
 function loads(context: ListenerContext): Handler {
   return (_request, response) => {
     const load = context.load();
@@ -134,10 +134,10 @@ function getLoad(context: ListenerContext): Handler {
 }
 
 const FLUSH_POLL_MS = 20;
-/** Seconds that a caller of /flush_cache may wait. */
+/** Longest `timeout` of /flush_cache, in seconds. */
 const MAX_FLUSH_WAIT = 600;
 
-/** SGLang's rule: 200 where nothing runs, else 400, after at most `?timeout=` seconds. The audio listeners have no cache, and say so by 200. */
+/** /flush_cache by SGLang's rule: waits up to `?timeout=` seconds until nothing runs, then answers 200, else 400. Audio listeners have no cache and just answer 200. */
 function flushRoutes(context: ListenerContext): Route[] {
   const flush = async (request: Request, response: Response): Promise<void> => {
     const { timeout = '0' } = request.query;
@@ -167,7 +167,7 @@ function flushRoutes(context: ListenerContext): Route[] {
       method: 'get',
       summary: 'The same; not for pages of other sites',
       handler: (request, response) => {
-        // A page can make its visitor's browser send a GET, but not without saying so.
+        // Another site's page can make a visitor's browser send a GET, but Sec-Fetch-Site then says so.
         if (!['same-origin', 'none', undefined].includes(request.get('sec-fetch-site'))) {
           throw new HttpError(403, 'origin_not_allowed', 'a page of another site may not flush the cache', { type: 'permission_error' });
         }

@@ -1,6 +1,6 @@
 /**
- * What the three listeners have in common: one Express app with request ids, origin and key checks, health, models, metrics, JSON
- * errors for every path and method.
+ * The Express app that every listener is made from: request ids, origin and key checks, health, models, metrics, and JSON errors for every path and
+ * method.
  */
 import express from 'express';
 import type { Express } from 'express';
@@ -17,8 +17,8 @@ import { BESIDE_PAGE } from '../setup/layout.mjs';
 import { workerRoutes } from '../fleet/routes.ts';
 
 /**
- * A listener's app: its own routes and those that all have, mounted by who may call them. What is under /v1 also answers without it, but
- * there the files of the playground come first.
+ * Makes a listener's app from its own routes and the common ones, each mounted behind the guards of its `access`. Routes under /v1 are also served without that
+ * prefix, after the files of the playground.
  */
 export function createApp(context: ListenerContext, own: readonly Route[]): Express {
   const { staticFolder } = context.options;
@@ -36,7 +36,7 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
   const router = express.Router({ caseSensitive: true });
   router.use(requireKey(context));
   const admin = express.Router({ caseSensitive: true });
-  // Admin routes come before the router that asks for the key; what a worker tells comes there too, because either key opens it.
+  // Admin and worker routes come before the router that asks for the key, because the admin key opens them too.
   const floor = ({ access }: Route) => (access === 'admin-acts' || access === 'worker' ? admin : router);
   for (const route of routes) {
     const guards = route.access === 'admin-acts' ? [requireAdmin(context)] : route.access === 'worker' ? [requireEitherKey(context)] : [];
@@ -60,7 +60,7 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
   return app;
 }
 
-/** Where clients find what they look for at the wrong address: one base URL for all three tasks, or a newer API. */
+/** Hints for 404s of clients that use one base URL for all three tasks, a newer API, or a misspelt path. */
 const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
   [/^(\/v1)?\/(chat\/)?completions$/, 'the chat listener has it (--port)'],
   [/^(\/v1)?\/audio\/(speech|voices)$/, 'the speech listener has it (--speech-port)'],

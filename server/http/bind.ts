@@ -1,8 +1,8 @@
 import type { Server } from 'node:net';
 
 /**
- * Listens. 0.0.0.0 means every interface: by IPv6 too where the machine has it, since browsers try ::1 for localhost first. Rejects with the system's error,
- * whose `address` is the host as it was given.
+ * Binds a server to host and port. 0.0.0.0 means every interface, also by IPv6 if the machine has it, since browsers try ::1 for localhost first. Rejects with the
+ * system's error, whose `address` is the host as given.
  */
 export async function bind(server: Server, port: number, host: string): Promise<void> {
   const bindTo = async (address: string): Promise<void> =>

@@ -1,4 +1,4 @@
-/** The routes every listener has besides its own. */
+/** The routes that every listener has: health, metrics, models. */
 import type { Request, Response } from 'express';
 import type { ChatRequest } from '../../engine/api.ts';
 import { TRANSCRIPTION_RATE } from '../../engine/audio/sample-source.ts';
@@ -6,7 +6,7 @@ import type { ListenerContext } from './context.ts';
 import { deviceLost } from './errors.ts';
 import type { Handler, Route } from './route.ts';
 
-/** /health and its aliases, /livez: answered from this process's memory; only /health_generate waits for the engine. */
+/** /health and /livez with their aliases, answered from this process's own state, and /health_generate, which makes the model compute. */
 export function healthRoutes(context: ListenerContext): Route[] {
   const health = (_request: Request, response: Response): void => {
     const problem = context.unhealthy();
@@ -45,14 +45,14 @@ export function metricsRoute({ metrics }: ListenerContext): Route {
   };
 }
 
-/** How long the probe's work may take, and how long its success stands for the next ones. */
+/** Time limit of a probe's computation, and the time for which its success is reused. */
 const PROBE_MS = 20_000;
 const PROBE_STANDS_MS = 5_000;
 
-/** Samples of silence, 0.1 s, that a transcription model is made to hear. */
+/** Samples of silence (0.1 s) that a transcription model is probed with. */
 const PROBE_SAMPLES = TRANSCRIPTION_RATE / 10;
 
-/** The least that a listener's model can be asked for. */
+/** Asks the listener's model for the smallest possible piece of work. */
 function leastWork(context: ListenerContext, signal: AbortSignal): AsyncIterable<unknown> {
   const { task, engine } = context;
   if (task === 'chat') {
@@ -64,8 +64,7 @@ function leastWork(context: ListenerContext, signal: AbortSignal): AsyncIterable
 }
 
 /**
- * Answers as `health` does while the model works, and while it is idle makes it compute the least it can be asked for, no more than every 5 s.
- * Probes at the same time share it.
+ * Answers like `health` while requests are in flight. An idle model is made to compute first, at most every 5 s; concurrent probes share the computation.
  */
 function probe(context: ListenerContext, health: Handler): Handler {
   let [running, worked]: [Promise<void> | undefined, number] = [undefined, -Infinity];
@@ -85,7 +84,7 @@ function probe(context: ListenerContext, health: Handler): Handler {
   };
 }
 
-/** /models lists this listener's model under all its names, also while it loads. */
+/** /v1/models, which lists the listener's model under all its names (even while it loads), and /v1/models/{id}. */
 export function modelRoutes(context: ListenerContext): Route[] {
   const describe = (id: string): Record<string, unknown> => {
     const model = context.model();
@@ -103,7 +102,7 @@ export function modelRoutes(context: ListenerContext): Route[] {
       id,
       object: 'model',
       created: context.created,
-      // Routers take the protocol of a worker from this.
+      // Routers recognise the protocol of a worker by this.
       owned_by: 'sglang',
       root: context.options.modelId,
       parent: null,

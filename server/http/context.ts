@@ -1,4 +1,4 @@
-/** What the routes of a listener share: its engine, model, metrics and life, and the frame around a request that computes. */
+/** ListenerContext: what the routes of one listener share (engine, model, metrics, lifecycle), and `job`, the frame around a request that computes. */
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { ModelInfo } from '../../engine/api.ts';
@@ -7,7 +7,7 @@ import { EngineError } from '../../engine/errors.ts';
 import type { ModelTask } from '../../engine/model-types.ts';
 import type { Engine } from '../../engine/protocol.ts';
 import type { KeyRing } from '../access/keys.ts';
-import { KeyUse } from '../access/limits.ts';
+import type { KeyUse } from '../access/limits.ts';
 import { Lifecycle } from '../lifecycle.ts';
 import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
@@ -15,7 +15,7 @@ import { JSON_LIMITS } from '../body/json-body.ts';
 import { UploadBudget } from '../body/upload-budget.ts';
 import { describeBuild, fingerprint } from '../chat/answer.ts';
 import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
-import type { Phase, Tracer } from '../trace/types.ts';
+import type { Phase, RequestTimes, Tracer } from '../trace/types.ts';
 import { capacityOf, loadOf } from '../fleet/load.ts';
 import type { Capacity, Load } from '../fleet/load.ts';
 import { ListenerMetrics } from './metrics.ts';
@@ -23,70 +23,92 @@ import type { OriginRules } from './origin.ts';
 
 export interface AppOptions {
   readonly engine: Engine;
-  /** Served id of this listener's model. */
+  /** Id under which this listener serves its model. */
   readonly modelId: string;
-  /** Other names it answers to. */
+  /** Other names that requests may call the model. */
   readonly aliases?: readonly string[];
-  /** Whether a request may leave `model` out. */
+  /** Whether a request may omit `model`; default false. */
   readonly modelOptional?: boolean;
   readonly apiKey?: string;
-  /** Keys with names and limits, besides apiKey. */
+  /** Named keys with rate limits (a key file), in addition to `apiKey`. */
   readonly keys?: KeyRing;
-  /** Key of the admin routes instead of apiKey. */
+  /** Key of the admin routes; default: `apiKey`. */
   readonly adminKey?: string;
   readonly origins?: OriginRules;
   readonly log?: Logger;
   readonly lifecycle?: Lifecycle;
   readonly tracer?: Tracer;
-  /** What is known of the engine besides its status: how often it was started again, and how long its GPU work has stood still. */
+  /** The supervisor's view of the engine process. */
   readonly vitals?: () => EngineVitals;
-  /** What the settings let it take at once; default: what the engine's own defaults do. */
+  /** Limits on concurrent and queued requests; default: those of the engine's default configuration. */
   readonly capacity?: Capacity;
   /** Effective settings for /server_info. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** One line a request, whatever the log's level. */
+  /** Log one line per request, whatever the level of `log`. */
   readonly logRequests?: boolean;
-  /** Folder of the built playground, served on `/`. */
+  /** Folder of the built playground, served at `/`. */
   readonly staticFolder?: string;
 }
 
 export interface EngineVitals {
+  /** How often the engine has been restarted. */
   readonly restarts: number;
+  /** Milliseconds for which pending GPU work has made no progress. */
   readonly stalledMs: number;
 }
 
-/** GPU work that has not moved for this long makes the listener unready; the watchdog's limit is far above it. */
+/** GPU work that makes no progress for this long makes health probes fail; the watchdog's limit is far above it. */
 const STALLED_MS = 20_000;
 
-/** What a handler of a computing request works with. */
+/** What the handler of a request that computes is given. */
 export interface Job {
-  /** Aborted when the client goes away or the drain deadline passes. */
+  /** Aborted when the client disconnects, the drain deadline passes, or an administrator aborts the request. */
   readonly signal: AbortSignal;
-  /** Seconds since the request arrived. */
+  /** Seconds since the job began. */
   elapsed(): number;
-  /** Counts tokens against the limit of the request's key. */
+  /** Counts tokens against the rate limit of the request's key. */
   charge(tokens: number): void;
-  /** What begins now and ends what was before it, for traces; a phase that was entered already goes on. */
+  /** Begins a phase of the request's trace, which ends the one before; no effect if it was entered already. */
   enter(phase: Phase): void;
-  /** Adds counts to the request's log line; never content. */
-  note(fields: Readonly<Record<string, string | number | boolean>>): void;
+  /** Adds fields to the request's log line; never content. */
+  note(fields: Note): void;
 }
 
-/** How a request is framed. */
 export interface JobOptions {
+  /** Whether the model is asked for an answer, which is counted and traced; default true. */
   readonly isGeneration?: boolean;
+  /** First phase of the trace; default `queue`. */
   readonly begins?: Phase;
 }
 
 export type JobHandler = (request: Request, response: Response, job: Job) => Promise<void>;
 
-/** Whose key a request came with, as the check of keys found it; undefined = nobody's in particular. */
-function keyUseOf(response: Response): KeyUse | undefined {
-  const use: unknown = response.locals['keyUse'];
-  return use instanceof KeyUse ? use : undefined;
+/** What the layers that a request passes leave for each other in Express's `response.locals`. */
+interface RequestLocals {
+  /** Limits of the key that the request came with; absent unless that key is one of a key file. */
+  keyUse?: KeyUse;
+  /** Whether the request asks the model for an answer; set by `ListenerContext.job`. */
+  isGeneration?: boolean;
+  /** Start of the job and of each of its phases, in milliseconds of performance.now(). */
+  traced?: Pick<RequestTimes, 'begun' | 'phases'>;
+  /** Whether no route has the request's path. */
+  unmatched?: boolean;
+  /** Fields of the request's log line and attributes of its trace; never content. */
+  note?: Note;
 }
 
-/** The shared parts, handed to the function that adds a listener's own routes. */
+type Note = Readonly<Record<string, string | number | boolean>>;
+
+/** Typed access to `response.locals`. */
+export const localsOf = (response: Response): RequestLocals => response.locals;
+
+/** Adds fields to the request's log line. */
+export function addNote(response: Response, fields: Note): void {
+  const locals = localsOf(response);
+  locals.note = { ...locals.note, ...fields };
+}
+
+/** Shared state of one listener; every route's handler is made with it. */
 export class ListenerContext {
   readonly task: ModelTask;
   readonly engine: Engine;
@@ -95,13 +117,13 @@ export class ListenerContext {
   readonly metrics: ListenerMetrics;
   readonly lifecycle: Lifecycle;
   readonly log: Logger;
-  /** Takes the line of a request, whatever the level of `log`. */
+  /** Logger of request lines: `log`, or one that is not silenced by its level if `logRequests` is set. */
   readonly requestLog: Logger;
-  /** Unix seconds; `created` of the model. */
+  /** Start of the listener in Unix seconds, which /v1/models shows as `created`. */
   readonly created = Math.floor(Date.now() / 1000);
-  /** Long JSON bodies, while they come. */
+  /** Memory budget of JSON bodies that are being received. */
   readonly bodies = new UploadBudget(JSON_LIMITS);
-  /** Running jobs and their request ids, which clients may choose and so repeat. */
+  /** Running jobs and their request ids. Clients may choose an id, so several jobs can have the same. */
   readonly #jobs = new Map<AbortController, string>();
 
   constructor(task: ModelTask, options: AppOptions) {
@@ -122,36 +144,36 @@ export class ListenerContext {
     this.requestLog = isForced ? this.log.child({}, { level: 'info' }) : this.log;
   }
 
-  /** This listener's model as the engine reports it; undefined until it is loaded. */
+  /** The engine's description of this listener's model; undefined until it is loaded. */
   model(): ModelInfo | undefined {
     if (this.engine.status().state === 'loading') return undefined;
     return this.engine.info().models.find((model) => model.task === this.task);
   }
 
-  /** What it has to do right now, and what it can take. */
+  /** Current load and capacity of this listener. */
   load(): Load {
     const { task, engine, capacity } = this;
     return loadOf({ task, status: engine.status(), model: this.model(), inFlight: this.metrics.inFlight, capacity });
   }
 
-  /** Stands for the model and what computes it: equal where equal requests with a seed get equal answers. */
+  /** `system_fingerprint`, which identifies model and adapter: while it is the same, equal requests with a seed get equal answers. */
   fingerprint(): string {
     const build = describeBuild(this.engine.info(), this.model());
     return fingerprint(createHash('sha256').update(build).digest('hex'));
   }
 
-  /** Every name that a request may call the model by, and whether it must. */
+  /** Names that a request may give as `model`, and whether it may omit the field. */
   get names(): { readonly models: readonly string[]; readonly modelOptional: boolean } {
     const { modelId, aliases = [], modelOptional = false } = this.options;
     return { models: [...new Set([modelId, ...aliases])], modelOptional };
   }
 
-  /** 404 unless `name` is the served id or an alias of it. */
+  /** Throws HttpError 404 unless `name` is the served id or one of its aliases. */
   checkModel(name: string): void {
     checkModelName(name, this.names.models);
   }
 
-  /** Why this listener cannot take work now, as an error; undefined when it can. */
+  /** The 503 to answer with if this listener cannot take requests now; undefined if it can. */
   notReady(): HttpError | undefined {
     const { state } = this.engine.status();
     if (this.lifecycle.state !== 'serving' || state === 'closing') return shuttingDown();
@@ -159,13 +181,13 @@ export class ListenerContext {
     return state === 'lost' ? deviceLost() : undefined;
   }
 
-  /** For probes: also unready while GPU work does not move, though its requests may still succeed. */
+  /** The 503 for health probes; unlike `notReady`, also while GPU work makes no progress, though requests may still succeed. */
   unhealthy(): HttpError | undefined {
     const isStalled = (this.options.vitals?.().stalledMs ?? 0) > STALLED_MS;
     return this.notReady() ?? (isStalled ? deviceLost('the GPU makes no progress') : undefined);
   }
 
-  /** Ends the running jobs of a request id, or all of them, with an error; returns how many there were. */
+  /** Aborts the running jobs with this request id (undefined: all jobs) with `error`; returns their number. */
   abort(id: string | undefined, error: HttpError): number {
     const found = [...this.#jobs].filter(([, other]) => id === undefined || other === id);
     for (const [controller] of found) controller.abort(error);
@@ -173,23 +195,24 @@ export class ListenerContext {
   }
 
   /**
-   * Frames a computing request: refuses it while the engine is not ready, ties it to its client, and counts it. `isGeneration` = the model is asked for an
-   * answer; `begins` = the phase of its trace before the handler says another.
+   * Wraps the handler of a request that computes. The request is refused (503) while the engine is not ready and (429) beyond the limits of its key, it is aborted
+   * when its client disconnects, and it is counted while it runs.
    */
   job(
     handler: JobHandler,
     { isGeneration = true, begins = 'queue' }: JobOptions = {},
   ): (request: Request, response: Response) => Promise<void> {
     return async (request, response) => {
-      response.locals['isGeneration'] = isGeneration;
+      const locals = localsOf(response);
+      locals.isGeneration = isGeneration;
       const started = performance.now();
       const phases = new Map<Phase, number>([[begins, started]]);
-      // What is refused below is a request too.
-      response.locals['traced'] = { begun: started, phases };
-      // While the process only prepares to leave, it still takes work.
+      // Set first, so that requests that are refused below are traced too.
+      locals.traced = { begun: started, phases };
+      // While `leaving`, requests are still accepted, although probes fail.
       const problem = this.lifecycle.state === 'leaving' ? undefined : this.notReady();
       if (problem) throw problem;
-      const use = keyUseOf(response);
+      const use = locals.keyUse;
       const leave = use?.enter();
       if (use) response.set(use.headers());
       const controller = new AbortController();
@@ -204,10 +227,10 @@ export class ListenerContext {
           charge: (tokens) => use?.charge(tokens),
           enter: (phase) => void (phases.has(phase) || phases.set(phase, performance.now())),
           elapsed: () => (performance.now() - started) / 1000,
-          note: (fields) => void (response.locals['note'] = { ...response.locals['note'], ...fields }),
+          note: (fields) => addNote(response, fields),
         });
       } catch (error) {
-        // The error of the drain deadline or of an asked-for abort says more than the engine's `aborted`.
+        // The reason of the abort (drain deadline or /abort_request) says more than the engine's `aborted`.
         const { reason } = controller.signal;
         throw reason instanceof EngineError || reason instanceof HttpError ? reason : error;
       } finally {

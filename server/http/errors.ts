@@ -1,4 +1,4 @@
-/** Errors as the HTTP API shows them: `{"error": {message, type, param, code}}`, and the table from engine errors to statuses. */
+/** Errors of the HTTP API, `{"error": {message, type, param, code}}`, and the table that maps engine errors to statuses. */
 import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
 import { inFlags } from '../settings/remedies.ts';
@@ -52,11 +52,11 @@ interface Row {
   readonly status: number;
   readonly code?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The field at fault where the error names none. */
+  /** The field to name if the error names none. */
   readonly param?: string;
 }
 
-/** Official clients retry every 5xx; a deterministic failure must not cost three times. */
+/** OpenAI's clients retry every 5xx; a failure that is deterministic must not be computed three times. */
 const NO_RETRY = { 'x-should-retry': 'false' };
 const RETRY_SOON = { 'retry-after': '1' };
 const RETRY_LATER = { 'retry-after': '5' };
@@ -68,7 +68,7 @@ const ROWS: Readonly<Record<EngineErrorCode, Row>> = {
   invalid_audio: { status: 400, param: 'file' },
   unsupported: { status: 400, code: 'unsupported_value' },
   queue_full: { status: 503, headers: RETRY_SOON },
-  // Only when the engine gave up by itself: a caller that went away gets no response.
+  // Only if the engine gave up by itself: a client that went away gets no response.
   aborted: { status: 500, code: 'internal_error', headers: NO_RETRY },
   out_of_memory: { status: 503, headers: RETRY_LATER },
   no_adapter: { status: 503, code: 'device_lost', headers: RETRY_LATER },
@@ -78,7 +78,7 @@ const ROWS: Readonly<Record<EngineErrorCode, Row>> = {
   internal: { status: 500, code: 'internal_error', headers: NO_RETRY },
 };
 
-/** Fields of the engine's requests that the API calls otherwise. */
+/** API names of the fields of engine requests, where they differ. */
 const FIELDS: ReadonlyMap<string, string> = new Map([
   ['continueFinalMessage', 'continue_final_message'],
   ['responseFormat.schema', 'response_format.json_schema.schema'],
@@ -86,20 +86,20 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   ['stopTokenIds', 'stop_token_ids'],
   ['samples', 'file'],
   ['vad', 'chunking_strategy'],
-  // Another model could.
+  // `translate` is refused because of the model: another one could do it.
   ['task', 'model'],
 ]);
 
 const fieldOf = (param: string): string => FIELDS.get(param) ?? param.replace(/^(tools\[\d+\])\.parameters$/, '$1.function.parameters');
 
-/** Numbers of the engine's errors that have names in the API: llama.cpp's. */
+/** API names of numbers in engine errors: those of llama.cpp. */
 const NUMBERS: ReadonlyMap<string, string> = new Map([['promptTokens', 'n_prompt_tokens'], ['contextLength', 'n_ctx']]); // prettier-ignore
 
 function numbersOf(details: Readonly<Record<string, number | string>>): Record<string, number | string> {
   return Object.fromEntries(Object.entries(details).map(([name, number]) => [NUMBERS.get(name) ?? name, number]));
 }
 
-/** Any thrown value as an HttpError; `say` puts an engine's into the words of whoever reads it. The message of a bug stays inside: it may quote the request. */
+/** Converts any thrown value to an HttpError; `say` words an engine error for its reader. The message of an internal error is kept out, since it may quote the request. */
 export function toHttpError(error: unknown, say: (error: EngineError) => string = inFlags): HttpError {
   if (error instanceof HttpError) return error;
   if (!(error instanceof EngineError)) return internal(error);
@@ -121,7 +121,7 @@ function internal(cause: unknown): HttpError {
   });
 }
 
-/** 503 while the engine cannot run this listener's model. */
+/** 503 while the model is being loaded. */
 export function modelLoading(): HttpError {
   return new HttpError(503, 'model_loading', 'the model is still being loaded', { headers: RETRY_LATER });
 }
@@ -131,27 +131,27 @@ export function deviceLost(message = 'the engine was lost and is being restarted
   return new HttpError(503, 'device_lost', message, { headers: RETRY_LATER });
 }
 
-/** 503 to new requests once the process drains; the connection ends with the answer. */
+/** 503 to new requests while the process drains; the connection is closed with the response. */
 export function shuttingDown(): HttpError {
   return new HttpError(503, 'shutting_down', 'the server is shutting down', { headers: { ...RETRY_LATER, connection: 'close' } });
 }
 
-/** 500 where a codec worker died at the request, or with an encoder that it had. */
+/** 500 because a codec worker died while it decoded or encoded for this request. */
 export function codecFailed(cause?: unknown): HttpError {
   return new HttpError(500, 'internal_error', 'the audio codec failed', { headers: NO_RETRY, cause });
 }
 
-/** 400 for a field that should be there. */
+/** 400 for a required field that is missing. */
 export function missingParameter(param: string): HttpError {
   return new HttpError(400, 'missing_required_parameter', `'${param}' is required`, { param });
 }
 
-/** 400 for a form whose file came as text. */
+/** 400 for a form whose `file` is a text field. */
 export function notAnUpload(): HttpError {
   return new HttpError(400, 'invalid_type', "'file' must be a file upload, not a text field: its part needs a filename", { param: 'file' });
 }
 
-/** 400 for a field of another type than `expected`, with its article. */
+/** 400 for a field of the wrong type; `expected` includes its article, as in 'a string'. */
 export function invalidType(param: string, expected: string, value: unknown): HttpError {
   // JSON's 1e400 is read as Infinity.
   const kind = typeof value === 'number' && !Number.isFinite(value) ? String(value) : typeof value;
@@ -168,7 +168,7 @@ export function checkModelName(name: string, models: readonly string[]): void {
   });
 }
 
-/** 400 for a field whose type is right and whose value is not. */
+/** 400 for a field with a value that is not allowed. */
 export function invalidValue(param: string, message: string): HttpError {
   return new HttpError(400, 'invalid_value', message, { param });
 }
@@ -183,12 +183,12 @@ export function unsupportedParameter(param: string, why?: string): HttpError {
   return new HttpError(400, 'unsupported_parameter', `'${param}' is not supported by this server${why ? `: ${why}` : ''}`, { param });
 }
 
-/** 413; the connection survives, so that the sender can read the answer. */
+/** 413 for a body that is too large; the connection is kept, so that the client can read the response. */
 export function requestTooLarge(message: string, param?: string): HttpError {
   return new HttpError(413, 'request_too_large', message, param === undefined ? {} : { param });
 }
 
-/** 415. */
+/** 415 for a content type that is not accepted. */
 export function unsupportedMediaType(message: string): HttpError {
   return new HttpError(415, 'unsupported_media_type', message);
 }

@@ -1,4 +1,4 @@
-/** One listening socket with limits on slow and broken clients, and a close that drains. */
+/** An HTTP(S) server with limits for slow and broken clients, and a close that drains. */
 import { STATUS_CODES, createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Server as TlsServer } from 'node:https';
@@ -14,13 +14,13 @@ const KEEP_ALIVE_MS = 75_000; // must exceed the idle time of proxies in front
 const HEADERS_MS = 15_000;
 const CHECK_MS = 5_000;
 const MAX_CONNECTIONS = 2048;
-/** A flood of connections is one line of the log in this time. */
+/** Refused connections are logged in one line per this time. */
 const REFUSED_MS = 10_000;
 const MAX_HEADERS = 100;
-/** Node closes sockets that are idle at close(), but not those that become idle later: they are swept. */
+/** Interval of closing idle sockets while draining: Node's close() only closes those that are idle when it is called. */
 const SWEEP_MS = 100;
 
-/** What a listener says: numbers, and what they are. */
+/** The part of a logger that a listener uses. */
 interface RefusalLog {
   warn(fields: object, text: string): void;
 }
@@ -29,27 +29,27 @@ export interface ListenOptions {
   readonly host: string;
   /** 0 = any free port. */
   readonly port: number;
-  /** Time to receive a whole request; uploads need longer than the rest. */
+  /** Time to receive a whole request, in milliseconds; default two minutes. Uploads need longer. */
   readonly requestTimeoutMs?: number;
-  /** Serve HTTPS. */
+  /** Serve HTTPS with these options; absent = HTTP. */
   readonly tls?: TlsOptions;
-  /** Connections at once; those beyond are closed. */
+  /** Most open connections; further ones are closed at once. */
   readonly maxConnections?: number;
-  /** Gets a warning when connections are closed because there are too many. */
+  /** Receives a warning when connections are refused. */
   readonly log?: RefusalLog;
 }
 
 export interface Listener {
   readonly port: number;
-  /** Stops listening; resolves when every request has been answered and every socket is closed. */
+  /** Stops accepting connections; resolves when all requests are answered and all sockets closed. */
   drain(): Promise<void>;
-  /** New connections get another certificate. */
+  /** Changes the certificate of new connections. */
   renewTls(tls: TlsOptions): void;
   /** Closes every socket now. */
   destroy(): void;
 }
 
-/** Starts a server for the app; rejects if the address cannot be had. */
+/** Starts a server for the app; rejects with the system's error if the address cannot be bound. */
 export async function listen(app: RequestListener, settings: ListenOptions): Promise<Listener> {
   const { host, port, requestTimeoutMs = 120_000, tls, maxConnections = MAX_CONNECTIONS, log } = settings;
   const options = {
@@ -58,7 +58,7 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: Math.min(CHECK_MS, requestTimeoutMs / 2),
     noDelay: true,
-    // Missing ones are refused by the app, which answers with the JSON error.
+    // The app refuses a missing Host, with a JSON error.
     requireHostHeader: false,
   };
   const secure = tls && createTlsServer({ ...options, ...tls, handshakeTimeout: HEADERS_MS }, app);
@@ -67,16 +67,16 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
   if (log) warnOfRefused(server, log);
   server.maxHeadersCount = MAX_HEADERS;
   const isAnswering = trackAnswers(server);
-  // Behind a request whose answer has begun nothing else may be written.
+  // An error cannot be written to a connection on which an answer has begun.
   server.on('clientError', (error, socket) => (isAnswering(socket) ? socket.destroy() : answerBrokenRequest(error, socket as Socket)));
-  // Nobody listens: Node would close the connection without a word.
+  // Without a listener, Node would close the connection without an answer.
   server.on('connect', (_request, socket) =>
     answerRaw(
       socket,
       new HttpError(405, 'method_not_allowed', 'CONNECT is not served here', { headers: { allow: 'GET, HEAD, POST, OPTIONS' } }),
     ),
   );
-  // A body that is waited for is asked for when it is read: what is refused by its headers is never sent.
+  // 100 Continue is sent only when the body is read, so a request that its headers disqualify never sends one.
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
   closeWaiting(server);
@@ -91,7 +91,7 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
   };
 }
 
-/** The first connection that is closed for want of room is said at once; those after it are counted, and said together. */
+/** Logs refused connections: the first at once, later ones together, once per REFUSED_MS. */
 function warnOfRefused(server: Server | TlsServer, log: RefusalLog): void {
   let refused = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -109,7 +109,7 @@ function warnOfRefused(server: Server | TlsServer, log: RefusalLog): void {
   });
 }
 
-/** Connections that have not asked anything yet; Node does not count those as idle. By their other end: with TLS a request has another socket. */
+/** Tracks connections that have sent no request yet, which Node does not count as idle. They are keyed by remote address and port, since with TLS a request has another socket. */
 function trackSilent(server: Server | TlsServer): ReadonlyMap<string, Socket> {
   const silent = new Map<string, Socket>();
   const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
@@ -122,7 +122,7 @@ function trackSilent(server: Server | TlsServer): ReadonlyMap<string, Socket> {
   return silent;
 }
 
-/** Whether a connection is being sent an answer. */
+/** Returns a function that tells whether an answer is being sent on a connection. */
 function trackAnswers(server: Server | TlsServer): (socket: Duplex) => boolean {
   const answers = new WeakMap<Duplex, Set<ServerResponse>>();
   server.on('request', ({ socket }, response) => {
@@ -134,8 +134,8 @@ function trackAnswers(server: Server | TlsServer): (socket: Duplex) => boolean {
 }
 
 /**
- * Tells the responses that wait their turn behind others of their connection that it has closed: they have no socket yet, and so Node does not. Their
- * requests would else be computed for nobody, and wait for a reader forever.
+ * Closes pipelined responses, which wait behind others of their connection, when that connection closes. Node does not, since they have no socket yet; their
+ * requests would be computed for nobody and wait for a reader forever.
  */
 function closeWaiting(server: Server | TlsServer): void {
   const waiting = new WeakMap<Socket, Set<ServerResponse>>();
@@ -149,14 +149,14 @@ function closeWaiting(server: Server | TlsServer): void {
       });
     }
     queue.add(response);
-    // Its turn has come, and Node tells it.
+    // From now on Node itself closes it.
     response.once('socket', () => queue.delete(response));
   });
 }
 
-/** Closes the connection of a client that takes nothing of the end of its answer, which nobody waits for. Once that is taken, Node has times of its own. */
+/** Closes the connection of a client that does not read the end of its answer, for which no handler waits. Afterwards Node's own timeouts apply. */
 function closeStalled(server: Server | TlsServer): void {
-  // Before the app, which may end it at once.
+  // Registered before the app's handler, which may end the response at once.
   server.prependListener('request', (_request, response) => response.once('prefinish', () => void response.setTimeout(STALL_MS)));
 }
 
@@ -169,13 +169,13 @@ async function drain(server: Server | TlsServer, silent: ReadonlyMap<string, Soc
   clearInterval(sweep);
 }
 
-/** What never became a request still gets the JSON error. */
+/** Answers a connection whose request could not be parsed with a JSON error. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
   else answerRaw(socket, describeBroken(error.code));
 }
 
-/** The JSON error on a connection that has no response to write it with. */
+/** Writes a JSON error to a connection that has no response object. */
 function answerRaw(socket: Duplex, { status, body, headers }: HttpError): void {
   const text = JSON.stringify(body);
   const all = {
@@ -185,7 +185,7 @@ function answerRaw(socket: Duplex, { status, body, headers }: HttpError): void {
     ...headers,
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-  // Whoever has gone already needs no answer.
+  // The client may have gone already.
   socket.on('error', () => {});
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
 }

@@ -1,7 +1,7 @@
 /**
- * Prometheus metrics of one listener. SGLang's names, because routers and autoscalers read those (`sglang:num_queue_reqs`,
- * `sglang:token_usage`), and vLLM's for the gauges and totals that its own readers look for; ours carry the prefix `parley_`. Everything comes from counters of this process and the engine's last
- * snapshot, so a scrape never waits for the engine. One listener's models only: readers take the first series of a family.
+ * Prometheus metrics of one listener. They have SGLang's names, which routers and autoscalers read (`sglang:num_queue_reqs`, `sglang:token_usage`), and for some
+ * gauges and totals vLLM's too; Parley's own begin with `parley_`. All come from counters of this process and the engine's last status, so a scrape never waits for
+ * the engine. They cover this listener's model only, since readers take the first series of a family.
  */
 import { Counter, Histogram, Registry } from 'prom-client';
 import { addGauges } from '../fleet/gauges.ts';
@@ -17,20 +17,21 @@ const AUDIO_NAMES = {
   transcription: ['parley_asr_audio_seconds_total', 'parley_asr_rtf'],
 } as const;
 
-/** One finished request, as the metrics see it. */
+/** A finished request, for the metrics. */
 export interface RequestRecord {
   readonly route: string;
   readonly status: number;
   readonly seconds: number;
-  /** Whether a model was asked for an answer; probes and listings are no requests to SGLang's readers. */
+  /** Whether the model was asked for an answer; SGLang's metrics count only such requests, not probes and listings. */
   readonly isGeneration: boolean;
 }
 
+/** The metrics of one listener; `registry` has them in Prometheus's text format. */
 export class ListenerMetrics {
   readonly registry = new Registry();
-  /** Requests between their first and last byte of work; the handlers keep it. */
+  /** Jobs that are running; kept by ListenerContext.job. */
   inFlight = 0;
-  /** Generated tokens a second since the reading before. */
+  /** Generated tokens per second since the last reading. */
   readonly throughput: () => number;
   readonly #labels: { readonly model_name: string };
   readonly #requests: Counter<'route' | 'status'>;
@@ -62,7 +63,7 @@ export class ListenerMetrics {
       labelNames,
       registers,
     });
-    // From the beginning, so that the first one counts in a rate.
+    // Exported from the start, so that the first increment counts in a rate.
     for (const counter of [this.#generations, this.#aborted]) counter.inc(this.#labels, 0);
     const histogram = (name: string, help: string, buckets: number[]): Histogram<'model_name'> =>
       new Histogram({ name, help, labelNames, buckets, registers });
@@ -79,6 +80,7 @@ export class ListenerMetrics {
     addGauges(this.registry, source, this.throughput);
   }
 
+  /** Counts a finished request. */
   finished({ route, status, seconds, isGeneration }: RequestRecord): void {
     this.#requests.inc({ route, status: String(status) });
     if (!isGeneration) return;
@@ -87,18 +89,22 @@ export class ListenerMetrics {
     else if (status === 200) this.#latency.observe(this.#labels, seconds);
   }
 
+  /** Records the time in seconds from a chat request's arrival to its first step. */
   admitted(seconds: number): void {
     this.#queue?.observe(this.#labels, seconds);
   }
 
+  /** Records the time in seconds from a request's arrival to its first token, audio or segment. */
   firstOutput(seconds: number): void {
     this.#firstToken.observe(this.#labels, seconds);
   }
 
+  /** Records that `count` tokens took `seconds`. */
   tokens(count: number, seconds: number): void {
     if (count > 0) for (const histogram of this.#perToken) histogram.observe(this.#labels, seconds / count);
   }
 
+  /** Records the audio seconds of a finished speech or transcription request, and the seconds that it took. */
   audio(audioSeconds: number, workSeconds: number): void {
     this.#audio?.inc(this.#labels, audioSeconds);
     if (audioSeconds > 0) this.#realTimeFactor?.observe(this.#labels, workSeconds / audioSeconds);

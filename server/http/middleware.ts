@@ -1,14 +1,15 @@
-/** The layers every request passes: identity and log line, host and origin checks, and the JSON error at the end. */
+/** The middleware of every listener: request id and log line, host and origin checks, and JSON errors. */
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
+import { addNote, localsOf } from './context.ts';
 import type { ListenerContext } from './context.ts';
 import { HttpError, toHttpError } from './errors.ts';
 import { DEFAULT_ORIGIN_RULES, isHostAllowed, isOriginAllowed } from './origin.ts';
 
-/** What is asked every few seconds, by probes, scrapers and routers: in the log at its level `debug` only. */
+/** Routes that probes, scrapers and routers poll every few seconds; logged at level `debug` only. */
 const POLLED = /^(?:\/v1)?\/(?:health\w*|readyz|livez?|metrics|loads|get_load|is_sleeping)$/;
 
-/** Request id, common headers, and one log line and one count when the answer is over. */
+/** Sets the request id and the common headers; when the response has ended, logs it, counts it and traces it. */
 export function identify({ log, requestLog, metrics, lifecycle, options: { tracer, modelId } }: ListenerContext) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const started = performance.now();
@@ -19,11 +20,11 @@ export function identify({ log, requestLog, metrics, lifecycle, options: { trace
     response.on('close', () => {
       const seconds = (performance.now() - started) / 1000;
       const status = response.writableFinished ? response.statusCode : 499;
-      // The pattern, never the path: a path could carry content.
-      const route = response.locals['unmatched'] === true ? 'unmatched' : String(request.route?.path ?? 'unmatched');
-      metrics.finished({ route, status, seconds, isGeneration: response.locals['isGeneration'] === true });
-      const { traced, note = {} } = response.locals;
-      if (tracer && traced && response.locals['isGeneration'] === true) {
+      // The route's pattern, never the path, which could carry content.
+      const { unmatched = false, isGeneration = false, traced, note = {} } = localsOf(response);
+      const route = unmatched ? 'unmatched' : String(request.route?.path ?? 'unmatched');
+      metrics.finished({ route, status, seconds, isGeneration });
+      if (tracer && traced && isGeneration) {
         const [ended, traceparent] = [performance.now(), request.get('traceparent')];
         tracer.request({
           route,
@@ -36,7 +37,7 @@ export function identify({ log, requestLog, metrics, lifecycle, options: { trace
           note,
         });
       }
-      const entry = { id, method: request.method, route, status, ms: Math.round(seconds * 1000), ...response.locals['note'] };
+      const entry = { id, method: request.method, route, status, ms: Math.round(seconds * 1000), ...note };
       if (POLLED.test(route)) log.debug(entry);
       else requestLog.info(entry);
     });
@@ -45,8 +46,8 @@ export function identify({ log, requestLog, metrics, lifecycle, options: { trace
 }
 
 /**
- * 400 for a request without one Host, 403 for a Host header that a stranger's DNS could have pointed here: a key is no protection where a
- * browser would send it along. 417 for what the client expects besides 100-continue.
+ * Checks the Host header: 400 unless there is exactly one (HTTP/1.0 may have none), 403 for a name that a stranger's DNS could have pointed here (DNS rebinding, against which a
+ * key does not help, because the browser would send it along). Also 417 for an Expect header other than 100-continue.
  */
 export function checkHost({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
   return (request: Request, _response: Response, next: NextFunction): void => {
@@ -72,7 +73,7 @@ export function checkHost({ options: { origins = DEFAULT_ORIGIN_RULES } }: Liste
 const EXPOSED =
   'x-request-id, retry-after, retry-after-ms, x-should-retry, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, content-disposition, x-speech-seed, x-parley-warning';
 
-/** CORS headers for allowed origins, every preflight answered, and 403 for writes by pages of other origins. */
+/** CORS: sets headers for allowed origins, answers every preflight, and refuses (403) other methods than GET and HEAD from other origins. */
 export function cors({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const origin = request.get('origin');
@@ -98,16 +99,16 @@ function preflight(request: Request, response: Response): void {
   if (request.get('access-control-request-private-network') === 'true') response.set('access-control-allow-private-network', 'true');
 }
 
-/** Headers of what would have been answered; the error is another body. */
+/** Headers that describe the body that was to be sent; they are removed when an error takes its place. */
 const OF_THE_ANSWER = ['content-disposition', 'content-encoding', 'content-type', 'accept-ranges', 'etag', 'last-modified'];
 
-/** Every error that reaches Express, as JSON; what happens after the first byte is the handlers' own business. */
+/** Express's error handler: sends the error as JSON. If the response has begun, its connection is closed; handlers of streams report their own errors. */
 export function sendError({ log }: ListenerContext) {
   return (error: unknown, request: Request, response: Response, _next: NextFunction): void => {
     const http =
       error instanceof URIError ? new HttpError(404, 'unknown_url', 'the path is not valid percent-encoding') : toHttpError(error);
-    response.locals['note'] = { ...response.locals['note'], code: http.code };
-    response.locals['unmatched'] = http.code === 'unknown_url';
+    addNote(response, { code: http.code });
+    localsOf(response).unmatched = http.code === 'unknown_url';
     if (http.code === 'internal_error' && !response.destroyed) {
       log.error({ id: response.get('x-request-id'), stack: http.cause instanceof Error ? http.cause.stack : undefined }, 'bug');
     }
@@ -121,7 +122,7 @@ export function sendError({ log }: ListenerContext) {
   };
 }
 
-/** Bytes of a refused body that are still read, and for how long, so that its sender gets to read the answer. */
+/** Bytes of a refused body that are still read and discarded, and for how long, so that the client gets to read the response. */
 const DRAIN_BYTES = 64 << 20;
 const DRAIN_MS = 10_000;
 

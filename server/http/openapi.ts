@@ -8,7 +8,7 @@ export interface DocumentOptions {
   readonly hasAdminKey: boolean;
 }
 
-/** The document of a listener with these routes. */
+/** The OpenAPI document of a listener with these routes. Bodies are described anew each time, since a loaded model tells more. */
 export function openApi(routes: readonly Route[], { title, hasKey, hasAdminKey }: DocumentOptions): Json {
   const keys = { ...(hasKey && { key: BEARER }), ...(hasAdminKey && { admin: BEARER }) };
   const security = (route: Route): Json => {
@@ -31,7 +31,7 @@ export function openApi(routes: readonly Route[], { title, hasKey, hasAdminKey }
   };
 }
 
-/** A part of a path that stands for a value, in Express's spelling. */
+/** A path parameter in Express's syntax. */
 const PARAMETER = /[*:](\w+)/g;
 
 const BEARER: Json = { type: 'http', scheme: 'bearer' };

@@ -1,6 +1,6 @@
 /**
- * Which hosts and origins a listener answers. A page of another site must not use a local server through the visitor's
- * browser: its origin is refused, and so is its host name after DNS rebinding.
+ * Which hosts and origins a listener accepts. A page of another site must not use a local server through its visitor's browser, so its origin is refused, and so
+ * is its host name, which after DNS rebinding would resolve to this machine.
  */
 import { isIP, isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
@@ -15,32 +15,32 @@ export interface OriginRules {
 
 export const DEFAULT_ORIGIN_RULES: OriginRules = { corsOrigins: [], allowedHosts: [] };
 
-/** Host header without port and brackets, lower case; undefined if it is anything but a name or an address and perhaps a port. */
+/** The host of a Host header, in lower case, without port and brackets; undefined if the header is malformed. */
 export function hostOf(header: string): string | undefined {
   const [, address, name, port = ''] = /^(?:\[([^\]]+)\]|([a-z0-9._~-]+))(?::(\d{0,5}))?$/i.exec(header.trim()) ?? [];
   if (Number(port) > 65535 || (address !== undefined && isIP(address) !== 6)) return undefined;
   return (address ?? name)?.toLowerCase();
 }
 
-/** A host name that an operator allows, as `hostOf` gives those of requests; undefined for what is none. */
+/** Normalises a host name from the settings to the form that `hostOf` returns; undefined if it is none. */
 export function readHost(given: string): string | undefined {
   const [, name = given, port = ''] = /^([^:]*)(:\d+)?$/.exec(given) ?? [];
   if (isIP(given) > 0) return given.toLowerCase();
-  // Browsers send names of other scripts in ASCII.
+  // Browsers send internationalised names in ASCII (Punycode).
   return hostOf(/^[ -~]*$/.test(name) ? given : domainToASCII(name) + port);
 }
 
-/** An origin that an operator allows, as browsers send it: in lower case, in ASCII, and without the port that its scheme has anyway; undefined for what is none. */
+/** Normalises an origin from the settings to the form that browsers send: lower case, ASCII, without its scheme's default port; undefined if it is none. */
 export function readOrigin(given: string): string | undefined {
-  // Of a page without an address.
+  // The origin of sandboxed pages and local files.
   if (given === 'null') return given;
   const isOne = /^[a-z][a-z\d+.-]*:\/\/[^/?#@*\\]+\/?$/i.test(given) && URL.canParse(given);
   const url = isOne ? new URL(given) : undefined;
-  // Of schemes that are no web's, such as an extension's, URL has no origin.
+  // URL.origin is 'null' for schemes other than the web's, such as an extension's.
   return url ? `${url.protocol}//${url.host}`.toLowerCase() : undefined;
 }
 
-/** Whether a Host header names this server: names that a stranger's DNS cannot point here. An empty one comes from no browser. */
+/** Whether a Host header is accepted: it is allowed by the settings, or no stranger's DNS can define it. No browser sends an empty one. */
 export function isHostAllowed(header: string, { allowedHosts }: OriginRules): boolean {
   if (header.trim() === '' || allowedHosts.includes('*')) return true;
   const host = hostOf(header);
@@ -49,15 +49,15 @@ export function isHostAllowed(header: string, { allowedHosts }: OriginRules): bo
   return allowedHosts.includes(host) || isIP(host) > 0 || isLocal || !host.includes('.') || host === hostname().toLowerCase();
 }
 
-/** Whether a page of `origin` may use the server reached as `hostHeader`. */
+/** Whether a page of `origin` may use this server, which it reached as `hostHeader`. */
 export function isOriginAllowed(origin: string, hostHeader: string, { corsOrigins }: OriginRules): boolean {
   if (corsOrigins.includes('*') || corsOrigins.includes(origin)) return true;
-  // The playground lies on the chat listener and talks to all three: same host, other port.
+  // The playground is served by the chat listener and talks to all three, on the same host but other ports.
   const host = hostOf(/^https?:\/\/(.*)$/i.exec(origin)?.[1] ?? '');
   return host !== undefined && (isLoopback(host) || host === hostOf(hostHeader));
 }
 
-/** Whether a host, parsed whole, is this machine: localhost, a name below it, 127.0.0.0/8 (also written as IPv6), ::1. */
+/** Whether a host name or address is this machine: localhost or a subdomain of it, 127.0.0.0/8 (also as mapped IPv6), ::1. */
 export function isLoopback(host: string): boolean {
   const address = host.replace(/^::ffff:(?=\d+\.)/, '');
   return host === 'localhost' || host.endsWith('.localhost') || host === '::1' || (isIPv4(address) && address.startsWith('127.'));

@@ -1,4 +1,4 @@
-/** How the build and the server name compressed copies of a file: one file beside it for each encoding. */
+/** Names of compressed copies of a file, which the build writes beside it and the server sends. */
 
-/** Suffix of the copy in each content encoding, best first. */
+/** File suffix by content encoding, best compression first. */
 export const PACKED_SUFFIXES: Readonly<Record<string, string>> = { br: '.br', gzip: '.gz' };

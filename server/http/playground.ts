@@ -1,4 +1,4 @@
-/** Serves the built playground: with the headers of its own `_headers` file, and text in the copies that the build has compressed. */
+/** Serves the built playground, with the headers that its `_headers` file sets, and compressed copies of text files where the client accepts them. */
 import { existsSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 import express from 'express';
@@ -6,22 +6,22 @@ import type { NextFunction, Request, Response } from 'express';
 import { HttpError } from './errors.ts';
 import { PACKED_SUFFIXES } from './packed.ts';
 
-/** Headers of the paths that a pattern matches; `*` stands for any text. */
+/** A rule of a `_headers` file: headers for the paths that match a pattern. */
 interface HeaderRule {
   readonly pattern: RegExp;
   readonly headers: readonly (readonly [string, string])[];
 }
 
 /**
- * Middleware that answers GET and HEAD of the files in `folder`, or in one of the folders that stand for a path `beside` it, and leaves every other
- * request to the next one.
+ * Makes middleware that serves the files of `folder` at `/` and those of other folders at the paths of `beside`. Requests for other paths and methods go to the
+ * next handler.
  */
 export function playground(folder: string, beside: Readonly<Record<string, readonly string[]>> = {}) {
   const rulesFile = join(folder, '_headers');
   const rules = existsSync(rulesFile) ? parseHeaderRules(readFileSync(rulesFile, 'utf8')) : [];
   const setHeaders = (response: Response, file: string): void => {
     const path = `/${relative(folder, file).split(sep).join('/')}`.replace(packedSuffix(response), '');
-    // A browser keeps the file and asks whether it is still right, unless a rule says otherwise.
+    // Browsers revalidate a cached file each time, unless a rule says otherwise.
     response.set('cache-control', 'no-cache').vary('accept-encoding');
     for (const { pattern, headers } of rules) if (pattern.test(path)) for (const [name, value] of headers) response.set(name, value);
   };
@@ -33,7 +33,7 @@ export function playground(folder: string, beside: Readonly<Record<string, reado
     void serve(request, response, (error?: unknown) => next(asRefusal(error)));
   return (request: Request, response: Response, next: NextFunction): void => {
     const { url, path } = request;
-    // A part of a file is a part of the file itself, not of a compressed copy.
+    // A range refers to the file itself, not to a compressed copy.
     const wanted = request.get('range') === undefined ? Object.keys(PACKED_SUFFIXES) : [];
     const encodings = wanted.filter((encoding) => request.acceptsEncodings(encoding));
     const tryNext = (): void => {
@@ -51,7 +51,7 @@ export function playground(folder: string, beside: Readonly<Record<string, reado
   };
 }
 
-/** Conditions that a file does not meet (412) and parts that it does not have (416) are the request's fault. */
+/** Errors of serving a file that the request is to blame for: a precondition that does not hold, a range that the file does not have. */
 const REFUSALS: Readonly<Record<number, readonly [code: string, message: string]>> = {
   412: ['precondition_failed', 'the file is not as If-Match or If-Unmodified-Since wants it'],
   416: ['range_not_satisfiable', 'the file does not have the bytes that Range asks for'],
@@ -69,8 +69,8 @@ function packedSuffix(response: Response): RegExp {
 }
 
 /**
- * Rules of a `_headers` file, the format of Netlify and Cloudflare Pages: a path pattern, then its headers, each on an indented line. Throws an Error
- * that names a line it cannot read.
+ * Parses a `_headers` file, the format of Netlify and Cloudflare Pages: a path pattern, in which `*` matches any text, then its headers, each on an indented line.
+ * Throws an Error that names a line that it cannot read.
  */
 export function parseHeaderRules(text: string): HeaderRule[] {
   const rules: { pattern: RegExp; headers: [string, string][] }[] = [];

@@ -1,4 +1,4 @@
-/** Relays a call's events to its reader: counts them, sends them as they come, and reports a failure in a way that the reader can still receive. */
+/** Relays an engine call's events to the client: counts them, streams them as SSE, and reports a failure in a form that the client can still receive. */
 import type { Response } from 'express';
 import type { Job, ListenerContext } from './context.ts';
 import { toHttpError } from './errors.ts';
@@ -6,19 +6,19 @@ import type { HttpError } from './errors.ts';
 import type { Phase } from '../trace/types.ts';
 import { EventStream } from './sse.ts';
 
-/** What is counted of a call that makes or hears sound. */
+/** How the events of a speech or transcription call are counted. */
 export interface AudioCount<Event> {
-  /** Whether this is something for the reader. */
+  /** Whether the event carries output: audio or a segment. */
   isOutput(event: Event): boolean;
-  /** What the event begins, for traces. */
+  /** Phase of the trace that begins with the event, if one does. */
   phase(event: Event): Phase | undefined;
-  /** Seconds of sound, of the last event; undefined of the others. */
+  /** Seconds of audio of the whole call, in its last event; undefined in the others. */
   seconds(event: Event): number | undefined;
-  /** Tokens that the call took, of the last event. */
+  /** Tokens that the call is charged for; asked of the last event only. */
   tokens(event: Event): number;
 }
 
-/** The same events; the time to the first output and the seconds of sound go to the metrics and the log line. */
+/** Passes events through, and records time to first output, seconds of audio and tokens in metrics, trace, log line and rate limit. */
 export async function* countAudio<Event>(
   context: ListenerContext,
   job: Job,
@@ -42,7 +42,7 @@ export async function* countAudio<Event>(
 }
 
 /**
- * Sends events as they come, then [DONE]; `undefined` only begins the stream. A failure before the stream has begun is thrown, and becomes a plain error
+ * Streams events as SSE frames, then [DONE]; an `undefined` only begins the stream. A failure before the stream has begun is thrown, and becomes a plain error
  * response. A later one is sent as a frame, which clients raise as an error.
  */
 export async function relay(response: Response, job: Job, events: AsyncIterable<object | undefined>): Promise<void> {
@@ -61,7 +61,7 @@ export async function relay(response: Response, job: Job, events: AsyncIterable<
   stream.end();
 }
 
-/** A failure in the middle of an answer, as its reader is shown it; its code goes into the log line. Of an aborted job the abort's reason is shown, which says more than the error it led to. */
+/** The error to show for a failure in mid-answer; notes its code for the log line. For an aborted job it is the abort's reason, which says more than the error that followed from it. */
 export function failureOf(job: Job, error: unknown): HttpError {
   const shown = toHttpError(job.signal.aborted ? job.signal.reason : error);
   job.note({ code: shown.code });

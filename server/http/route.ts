@@ -1,4 +1,4 @@
-/** A route as one object: the app mounts it, and /openapi.json describes it. */
+/** Routes as objects: the app mounts them, and /openapi.json is generated from them. */
 import type { IRouter, Request, RequestHandler, Response } from 'express';
 import { HttpError } from './errors.ts';
 
@@ -12,7 +12,7 @@ export type Handler = (request: Request, response: Response) => unknown;
 
 export interface Route {
   readonly method: 'get' | 'post';
-  /** In Express's spelling. A path under /v1 also answers without that prefix, unless the route is open. */
+  /** In Express's syntax. A path under /v1 is also served without that prefix, unless `access` is `open`. */
   readonly path: string;
   /** One sentence without its full stop. */
   readonly summary: string;
@@ -22,18 +22,18 @@ export interface Route {
    * admin key; `admin-acts` = whoever has the admin key, or the key where that is the only one, and without any key only callers on this machine.
    */
   readonly access?: 'key' | 'open' | 'worker' | 'admin-acts';
-  /** JSON Schema of the body, by content type; asked for when the document is, because a loaded model says more. */
+  /** JSON Schema of the body by content type; a function, because more is known once the model is loaded. */
   readonly body?: () => Readonly<Record<string, Json>>;
-  /** JSON Schemas of what may stand behind the `?`. */
+  /** JSON Schemas of the query parameters, by name. */
   readonly query?: Json;
-  /** Content types of a 200; default: JSON. */
+  /** Content types of a successful response; default: JSON. */
   readonly answers?: readonly string[];
   readonly handler: Handler;
 }
 
 const PREFIX = '/v1';
 
-/** Whether it is part of the API, and so answers under /v1 and without it. */
+/** Whether a route belongs to the API, which is served under /v1 and without that prefix. */
 export const isPrefixed = ({ path, access }: Route): boolean => path.startsWith(`${PREFIX}/`) && access !== 'open';
 
 const mountedPath = (route: Route): string => (isPrefixed(route) ? route.path.slice(PREFIX.length) : route.path);
@@ -43,7 +43,7 @@ export function mount(router: IRouter, route: Route, ...guards: RequestHandler[]
   router[route.method](mountedPath(route), ...guards, route.handler);
 }
 
-/** Any other method than those of the routes of a path is a JSON 405. */
+/** Answers any method that no route of a path has with a JSON 405. */
 export function refuseOtherMethods(router: IRouter, routes: readonly [Route, ...Route[]]): void {
   const methods = new Set(routes.map(({ method }) => method));
   const allow = [...(methods.has('get') ? ['GET', 'HEAD'] : []), ...(methods.has('post') ? ['POST'] : []), 'OPTIONS'].join(', ');

@@ -1,13 +1,13 @@
-/** Server-sent events to one client: framing, keep-alive, and back-pressure that reaches the producer. */
+/** Server-sent events: framing, keep-alive pings, and back-pressure that reaches the producer. */
 import type { Response } from 'express';
 
 const KEEP_ALIVE_MS = 15_000;
-/** Bytes queued for a client beyond which its producer waits. */
+/** Bytes buffered for a client beyond which the producer waits. */
 const MAX_QUEUED = 1 << 20;
-/** How long a client may take nothing of what waits for it. Node looks once in that time, so it is given up within twice as long. */
+/** Time after which a client that reads nothing is disconnected. Node checks once per this time, so it takes up to twice as long. */
 export const STALL_MS = 60_000;
 
-/** Writes after the status line: begin() is called with the first event, so that earlier failures are still plain errors. */
+/** An SSE response. The status line is sent by begin(), which is called with the first event, so that an earlier failure is still a plain error response. */
 export class EventStream {
   readonly #response: Response;
   #keepAlive: NodeJS.Timeout | undefined;
@@ -17,12 +17,12 @@ export class EventStream {
     this.#response = response;
   }
 
-  /** Whether the status line has gone out. */
+  /** Whether status line and headers have been sent. */
   get begun(): boolean {
     return this.#begun;
   }
 
-  /** Sends status and headers; once. */
+  /** Sends status line and headers, and starts the keep-alive pings; further calls do nothing. */
   begin(): void {
     if (this.#begun) return;
     this.#begun = true;
@@ -34,21 +34,22 @@ export class EventStream {
     });
     response.socket?.setNoDelay(true);
     response.flushHeaders();
-    // What waits for the client keeps its connection alive; one more write would hide that nothing of it is taken.
+    // Buffered data keeps the connection alive by itself; another write would hide that the client reads nothing.
     this.#keepAlive = setInterval(() => response.writableLength > 0 || response.write(': ping\n\n'), KEEP_ALIVE_MS);
     response.on('close', () => clearInterval(this.#keepAlive));
   }
 
-  /** One `data:` frame; resolves when the producer may go on. */
+  /** Sends one `data:` frame with JSON; resolves when back-pressure allows the next. */
   async send(data: unknown): Promise<void> {
     await this.#write(`data: ${JSON.stringify(data)}\n\n`);
   }
 
-  /** The frame that clients take as the end. */
+  /** Sends `data: [DONE]`, the frame by which OpenAI's clients recognise the end. */
   async sendDone(): Promise<void> {
     await this.#write('data: [DONE]\n\n');
   }
 
+  /** Stops the pings and ends the response. */
   end(): void {
     clearInterval(this.#keepAlive);
     this.#response.end();
@@ -60,12 +61,12 @@ export class EventStream {
   }
 }
 
-/** Writes; while more than 1 MiB waits for the client, waits with it; a connection that takes nothing for a minute is closed. */
+/** Writes to a response. If more than 1 MiB is then buffered, waits for the buffer to drain; a client that reads nothing for STALL_MS is disconnected. */
 export async function writeWithPressure(response: Response, data: string | Uint8Array): Promise<void> {
   if (response.destroyed) return;
   response.write(data);
   if (response.writableLength <= MAX_QUEUED) return;
-  // All that waits may be one write, which is not done before a slow client has taken the last of it: Node looks for parts that are taken too.
+  // The buffer may be one large write, which completes only at its end. Node's timeout also counts the parts of it that a slow client reads as progress.
   response.setTimeout(STALL_MS);
   await new Promise<void>((resolve) => {
     const done = (): void => {

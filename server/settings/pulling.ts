@@ -4,11 +4,11 @@ import type { SourceErrorKind } from '../../sources/index.ts';
 import { reportPull } from '../../sources/node/index.ts';
 import type { ResolveOptions } from '../../sources/node/index.ts';
 
-/** What may be better at the next start has another exit code than what a person must mend. */
+/** Kinds of error that the next try may not meet; the others need a person to mend something, and have another exit code. */
 const PASSING: readonly SourceErrorKind[] = ['unreachable', 'network', 'disk', 'tool'];
 
-/** The exit code for a source that gives no model. */
-export function exitCodeOf(error: SourceError): number {
+/** Exit code of a process whose pull failed: 130 when it was interrupted, 1 when another try may succeed, else 2. */
+export function pullExitCode(error: SourceError): number {
   if (error.kind === 'aborted') return 130;
   return PASSING.includes(error.kind) ? 1 : 2;
 }
@@ -25,7 +25,7 @@ export async function pulling<T>(work: (options: ResolveOptions) => Promise<T>):
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     report.line(error.message);
-    return process.exit(exitCodeOf(error));
+    return process.exit(pullExitCode(error));
   } finally {
     report.end();
     for (const signal of signals) process.off(signal, onSignal);

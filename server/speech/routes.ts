@@ -7,8 +7,8 @@ import type { AppOptions, Job } from '../http/context.ts';
 import { modelLoading } from '../http/errors.ts';
 import { jsonBody } from '../body/describe.ts';
 import { readJsonObject } from '../body/json-body.ts';
-import { describeSpeechBody, parseSpeechBody, speechRules } from './schema.ts';
-import type { SpeechLimits, SpeechRules } from './schema.ts';
+import { describeSpeechBody, parseSpeechBody, speechSettings } from './schema.ts';
+import type { SpeechLimits, SpeechSettings } from './schema.ts';
 import { nameField, speak } from './speak.ts';
 import type { Encoders, Outlet } from './speak.ts';
 import { countAudio, failureOf } from '../http/relay.ts';
@@ -19,13 +19,13 @@ import { EventStream, writeWithPressure } from '../http/sse.ts';
 import { VOICE_TABLE, parseBlend, resolveVoices } from '../../engine/util/voices.ts';
 import type { VoiceTable } from '../../engine/util/voices.ts';
 
-export interface SpeechAppOptions extends AppOptions, Partial<SpeechRules> {
+export interface SpeechAppOptions extends AppOptions, Partial<SpeechSettings> {
   readonly codec: Encoders;
-  /** Other names of voices; those whose voice the model lacks are left out. */
+  /** Other names of voices; default: VOICE_TABLE. Names of voices that the model lacks are dropped. */
   readonly voiceAliases?: VoiceTable;
 }
 
-/** The app of the speech listener; no side effects until it is listened on. */
+/** Makes the app of the speech listener; it does nothing until it is listened on. */
 export function createSpeechApp(options: SpeechAppOptions): Express {
   const context = new ListenerContext('speech', options);
   return createApp(context, [speechRoute(context, options), voicesRoute(context, options)]);
@@ -37,7 +37,7 @@ function speechRoute(context: ListenerContext, options: SpeechAppOptions): Route
     path: '/v1/audio/speech',
     summary: 'Speaks a text',
     tags: ['speech'],
-    body: () => jsonBody(describeSpeechBody({ ...context.names, ...speechRules(options) })),
+    body: () => jsonBody(describeSpeechBody({ ...context.names, ...speechSettings(options) })),
     answers: ['audio/mpeg', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/wav', 'audio/pcm', EVENT_TYPE],
     handler: context.job(async (request, response, job) => {
       const call = parseSpeechBody(await readJsonObject(request, context.bodies, job.signal), limitsOf(context, options));
@@ -69,10 +69,10 @@ function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLi
   if (!model) throw modelLoading();
   const voices = model.voices ?? [];
   const aliases = resolveVoices(options.voiceAliases ?? VOICE_TABLE, voices);
-  return { ...speechRules(options), voices, aliases };
+  return { ...speechSettings(options), voices, aliases };
 }
 
-/** A name that stands for others: `made_of` says for what, and `alias_of` too where that is one voice. */
+/** Describes an alias in the list of voices: `made_of` has the shares of its voices; `alias_of` names the voice if it is a single one. */
 function describeAlias(name: string, voice: string): Readonly<Record<string, unknown>> {
   const parts = parseBlend(voice) ?? new Map([[voice, 1]]);
   const single = parts.size === 1 ? { alias_of: voice } : {};
@@ -86,7 +86,7 @@ const COUNT: AudioCount<SpeechEvent> = {
   tokens: (event) => (event.type === 'finish' ? event.inputTokens : 0),
 };
 
-/** Where an answer goes: a client's connection. */
+/** The outlet that writes to a client's response. */
 function outletOf(response: Response, job: Job): Outlet {
   let events: EventStream | undefined;
   return {
@@ -96,7 +96,7 @@ function outletOf(response: Response, job: Job): Outlet {
     },
     write: (bytes) => (bytes.length > 0 ? writeWithPressure(response, bytes) : Promise.resolve()),
     end: (last) => void (last ? response.end(last) : response.end()),
-    // A failure can only be shown by breaking the connection.
+    // After the first byte, breaking the connection is the only way to show a failure.
     fail: () => void response.destroy(),
     events: {
       begin: (headers) => {

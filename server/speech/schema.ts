@@ -1,4 +1,4 @@
-/** The speech request in both its forms, as one checked call. */
+/** Validates the body of POST /v1/audio/speech, in its current and its earlier form. */
 import { z } from 'zod';
 import type { SpeechRequest } from '../../engine/api.ts';
 import { int, seedSchema } from '../chat/sampling-schema.ts';
@@ -10,51 +10,53 @@ import type { ModelNames } from '../body/describe.ts';
 import { defined, validate } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
-/** Other ids that a speech model answers to: those of OpenAI's models, which programs ask for. */
+/** Ids of OpenAI's speech models, which programs ask for; the served model also answers to them. */
 export const SPEECH_ALIASES: readonly string[] = ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'];
 
-/** Formats of the API. */
+/** Audio formats of the API. */
 export const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const;
 export type SpeechFormat = (typeof FORMATS)[number];
 
-/** Hz that answers are made in: what every encoder takes. */
+/** Sample rates of answers, in Hz: those that every encoder accepts. */
 export const SAMPLE_RATES: readonly number[] = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 
-/** What the settings say of bodies. */
-export interface SpeechRules {
-  /** Characters (code points) of text. */
+/** Settings of the operator that decide which bodies are accepted. */
+export interface SpeechSettings {
+  /** Most characters (code points) of text per request. */
   readonly maxInput: number;
   readonly defaultFormat: SpeechFormat;
   readonly modelOptional: boolean;
-  /** Whether `{text, voice_ref}` is accepted. */
+  /** Whether the earlier form of the body, `{text, voice_ref}`, is accepted. */
   readonly legacy: boolean;
 }
 
-/** The rules, where they are not said otherwise. */
-export const speechRules = ({ maxInput = 4096, defaultFormat = 'mp3', modelOptional = false, legacy = true }: Partial<SpeechRules>) =>
-  ({ maxInput, defaultFormat, modelOptional, legacy }) satisfies SpeechRules;
+/** Fills in the default settings. */
+export const speechSettings = ({ maxInput = 4096, defaultFormat = 'mp3', modelOptional = false, legacy = true }: Partial<SpeechSettings>) =>
+  ({ maxInput, defaultFormat, modelOptional, legacy }) satisfies SpeechSettings;
 
-export interface SpeechLimits extends SpeechRules {
+/** What a body is checked against: the settings, and the voices of the loaded model. */
+export interface SpeechLimits extends SpeechSettings {
   readonly voices: readonly string[];
-  /** Other names of voices, and the voice or blend that each stands for. */
+  /** Other names of voices, each with the voice or blend that it stands for. */
   readonly aliases: ReadonlyMap<string, string>;
 }
 
-/** `whole`: one body with its length; `chunked`: bytes as they are made; `sse`: base64 in events. */
+/** `whole`: one body with its length; `chunked`: bytes as they are generated; `sse`: base64 in events. */
 export type SpeechDelivery = 'whole' | 'chunked' | 'sse';
 
+/** A validated speech request. */
 export interface SpeechCall {
   readonly model: string | undefined;
   readonly request: SpeechRequest;
   readonly format: SpeechFormat;
-  /** Hz; absent = the model's. */
+  /** Sample rate of the answer in Hz; default: the model's. */
   readonly sampleRate?: number;
   readonly delivery: SpeechDelivery;
-  /** Whether it came in the earlier form. */
+  /** Whether the body was in the earlier form. */
   readonly legacy: boolean;
 }
 
-/** The current form of the body of POST /audio/speech. */
+/** Schema of the current form of the body. */
 const currentSpeechSchema = z.object({
   model: z.string().optional(),
   input: z.string(),
@@ -68,7 +70,7 @@ const currentSpeechSchema = z.object({
   sample_rate: int(8000, 48_000).optional(),
 });
 
-/** Its earlier form. */
+/** Schema of the earlier form of the body. */
 const earlierSpeechSchema = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
 
 /** The body of POST /audio/speech as JSON Schema. */
@@ -94,9 +96,9 @@ export function describeSpeechBody({ maxInput, legacy, ...names }: DescribedLimi
   return legacy ? { oneOf: [current, earlier] } : current;
 }
 
-type DescribedLimits = Pick<SpeechRules, 'maxInput' | 'legacy'>;
+type DescribedLimits = Pick<SpeechSettings, 'maxInput' | 'legacy'>;
 
-/** Checks a body of POST /audio/speech; throws HttpError 400 that names the field. */
+/** Validates a body of POST /v1/audio/speech; throws HttpError 400 that names the field. */
 export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
   const has = (key: string): boolean => body[key] !== undefined && body[key] !== null;
   const isEarlier = has('text') || has('voice_ref');
@@ -109,7 +111,7 @@ export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits:
 }
 
 function parseCurrent(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
-  // `model` comes first: a client that forgot everything is told about it first.
+  // Checked first, so that a client that sent nothing is told about `model`.
   if (!limits.modelOptional && (body['model'] === undefined || body['model'] === null)) throw missingParameter('model');
   const fields = validate(currentSpeechSchema, body);
   const format = fields.response_format ?? limits.defaultFormat;
@@ -133,7 +135,7 @@ function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLim
   return { model: undefined, request: toRequest(text, voice, fields.seed), format: 'wav', delivery: 'whole', legacy: true };
 }
 
-/** What the engine is asked to speak with: a voice, or a blend of voices. */
+/** Resolves aliases in a voice or blend of voices; throws HttpError 400 for an unknown voice. */
 function voiceOf(asked: string, param: string, { voices, aliases }: SpeechLimits): string {
   // A blend may have white space around its parts; the name of a voice is exact.
   const isExact = asked.trim() === asked;
@@ -150,7 +152,7 @@ function voiceOf(asked: string, param: string, { voices, aliases }: SpeechLimits
 function checkText(text: string, param: string, { maxInput }: SpeechLimits): string {
   const normal = withFewMarks(text).normalize('NFC');
   if (normal.trim() === '') throw invalidValue(param, `'${param}' must not be blank`);
-  // Code points, so that no character counts twice; length bounds the count from above.
+  // The limit is in code points, so that no character counts twice; `length` (UTF-16) is an upper bound of them.
   const length = normal.length > maxInput ? [...normal].length : normal.length;
   if (length > maxInput) throw invalidValue(param, `'${param}' has ${length} characters; at most ${maxInput} are spoken`);
   return normal;

@@ -1,4 +1,4 @@
-/** Speech from the engine's events to the bytes of an answer, wherever they go: whole, as they are made, or in events. */
+/** Encodes the engine's speech events and writes them to an outlet: as one body, in chunks, or in SSE events. */
 import type { SpeechEvent } from '../../engine/api.ts';
 import { wavHeader } from '../../engine/audio/wav.ts';
 import { EngineError, fromPlainError, toPlainError } from '../../engine/errors.ts';
@@ -8,16 +8,16 @@ import { joinBytes } from '../audio/join-bytes.ts';
 import type { AudioEncoder } from '../audio/pool.ts';
 import type { SpeechCall, SpeechFormat } from './schema.ts';
 
-/** Where the bytes of an answer go. */
+/** Where an answer is written to: a server's response, or a page's. */
 export interface Outlet {
-  /** Status and headers, before any byte; with `content-length` where the length is known. */
+  /** Sends status and headers, before the first byte; they include `content-length` if the length is known. */
   begin(headers: Readonly<Record<string, string>>): void;
-  /** Resolves when more may come. */
+  /** Writes bytes; resolves when back-pressure allows more. */
   write(bytes: Uint8Array): Promise<void>;
   end(last?: Uint8Array): void;
-  /** After begin(). */
+  /** Reports a failure after begin(). */
   fail(error: unknown): void;
-  /** The same for events in place of bytes. */
+  /** The methods for an answer of SSE events. */
   readonly events: {
     begin(headers: Readonly<Record<string, string>>): void;
     send(event: object): Promise<void>;
@@ -26,12 +26,12 @@ export interface Outlet {
   };
 }
 
-/** What makes encoders. */
+/** Opens audio encoders. */
 export interface Encoders {
   open(encoding: SampleEncoding, rates: Rates): Promise<AudioEncoder>;
 }
 
-/** The engine calls the text `text`, as the earlier form does; the current form calls it `input`. */
+/** Passes events through, and renames the field `text` of the engine's errors to `input` if the request was in the current form. */
 export async function* nameField({ legacy }: SpeechCall, events: AsyncIterable<SpeechEvent>): AsyncGenerator<SpeechEvent> {
   try {
     yield* events;
@@ -41,10 +41,10 @@ export async function* nameField({ legacy }: SpeechCall, events: AsyncIterable<S
   }
 }
 
-/** What the answer begins with. */
+/** What is known when an answer begins. */
 interface Start {
   readonly seed: number;
-  /** Hz of what is sent, and of what the model makes. */
+  /** Sample rate of the answer in Hz; `modelRate` is that of the model's output. */
   readonly sampleRate: number;
   readonly modelRate: number;
 }
@@ -54,18 +54,18 @@ interface Usage {
   readonly frames: number;
 }
 
-/** One way of getting encoded audio to the client. */
+/** One way of delivering encoded audio to the client. */
 interface Sender {
-  /** With the first sound, so that a failure before it is still a plain error. */
+  /** Called with the first audio, so that an earlier failure is still a plain error response. */
   begin(start: Start): void | Promise<void>;
   send(bytes: Uint8Array): Promise<void>;
-  /** `head` replaces the first bytes, if they have not left yet: it tells the length of the whole. */
+  /** Ends the answer. `head`, which has the total length, replaces the first bytes if they have not been sent yet. */
   end(usage: Usage, head?: Uint8Array): Promise<void>;
-  /** A failure after begin(). */
+  /** Reports a failure after begin(). */
   fail(error: unknown): Promise<void>;
 }
 
-/** Runs the events through an encoder to the outlet. Throws what fails before the first sound; a later failure is told there. */
+/** Encodes the events and writes them to the outlet. A failure before the first audio is thrown; a later one is reported through the outlet. */
 export async function speak(events: AsyncIterable<SpeechEvent>, call: SpeechCall, codec: Encoders, outlet: Outlet): Promise<void> {
   const sender = SENDERS[call.delivery](outlet, call);
   let start: Start | undefined;
@@ -113,14 +113,14 @@ const headersOf = ({ format }: SpeechCall, { seed, sampleRate }: Start): Record<
   'x-speech-seed': String(seed),
 });
 
-/** Bytes that are held back for the sake of their number. */
+/** Most bytes that are buffered to send an exact content-length. */
 const MAX_HELD_BYTES = 1 << 20;
-/** Formats that begin with the length of the whole: they are held back however long they are. */
+/** Formats whose header contains the total length; they are buffered however long they are. */
 const HELD: readonly SpeechFormat[] = ['wav', 'flac'];
 
 /**
- * One body with its exact length: clients store it as a file, and strict readers refuse open-ended headers. Where the format has none of its
- * own, a long body is sent as it is made, instead of being held.
+ * Sends one body with its exact length, since clients store it as a file, and strict readers refuse open-ended headers. A long body is sent in chunks instead if
+ * its format has no length in its header.
  */
 function wholeSender(outlet: Outlet, call: SpeechCall): Sender {
   const chunks: Uint8Array[] = [];
@@ -151,7 +151,7 @@ function wholeSender(outlet: Outlet, call: SpeechCall): Sender {
   };
 }
 
-/** Bytes as they are made. */
+/** Sends bytes as they are generated. */
 function chunkedSender(outlet: Outlet, call: SpeechCall): Sender {
   return {
     begin: async (start) => {
@@ -164,7 +164,7 @@ function chunkedSender(outlet: Outlet, call: SpeechCall): Sender {
   };
 }
 
-/** Base64 in events; a failure is an event too. */
+/** Sends audio as base64 in SSE events; a failure is an event too. */
 function eventSender({ events }: Outlet, call: SpeechCall): Sender {
   const send = async (bytes: Uint8Array): Promise<void> => {
     if (bytes.length > 0) await events.send({ type: 'speech.audio.delta', audio: toBase64(bytes) });
@@ -188,7 +188,7 @@ function eventSender({ events }: Outlet, call: SpeechCall): Sender {
   };
 }
 
-/** Bytes that one call of String.fromCharCode takes. */
+/** Bytes per call of String.fromCharCode, whose arguments are limited by the stack. */
 const BASE64_PIECE = 1 << 13;
 
 function toBase64(bytes: Uint8Array): string {

@@ -1,4 +1,4 @@
-/** Names of OpenTelemetry's conventions for generative models (in development there: they change here alone). */
+/** Attribute names of OpenTelemetry's semantic conventions for generative AI, which are not yet stable. */
 export const NAMES = {
   operation: 'gen_ai.operation.name',
   provider: 'gen_ai.provider.name',
@@ -15,7 +15,7 @@ export const NAMES = {
   audioSeconds: 'parley.audio.seconds',
 } as const;
 
-/** The conventions' words for what a route does; speech and transcription have none there. */
+/** `gen_ai.operation.name` by route. The conventions have no names for speech and transcription. */
 export const OPERATIONS: Readonly<Record<string, string>> = {
   '/chat/completions': 'chat',
   '/completions': 'text_completion',
@@ -24,7 +24,7 @@ export const OPERATIONS: Readonly<Record<string, string>> = {
   '/audio/translations': 'translation',
 };
 
-/** What a route answers with. */
+/** `gen_ai.output.type` by route. */
 export const OUTPUTS: Readonly<Record<string, string>> = {
   '/chat/completions': 'text',
   '/completions': 'text',

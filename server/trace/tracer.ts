@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry traces of requests to the models, sent as OTLP over HTTP in JSON. Loaded only where OTEL_EXPORTER_OTLP_ENDPOINT is set. Names, counts and times;
- * never what was asked or answered.
+ * OpenTelemetry traces of requests to the models, sent as OTLP/JSON over HTTP. Loaded only if OTEL_EXPORTER_OTLP_ENDPOINT is set. Spans have names, counts and
+ * times, never content.
  */
 import { randomBytes } from 'node:crypto';
 import { VERSION } from '../version.ts';
@@ -9,14 +9,14 @@ import { NAMES, OPERATIONS, OUTPUTS } from './names.ts';
 import type { RequestTimes, Tracer } from './types.ts';
 
 const FLUSH_MS = 1_000;
-/** Spans that wait for the collector; more are dropped. */
+/** Most spans that are queued for the collector; more are dropped. */
 const MAX_WAITING = 4096;
 const EXPORT_MS = 10_000;
 const [SERVER, INTERNAL] = [2, 1];
 
 type Value = string | number | readonly string[];
 
-/** OTLP's JSON of a span. */
+/** A span in OTLP/JSON. */
 interface Span {
   readonly traceId: string;
   readonly spanId: string;
@@ -30,25 +30,25 @@ interface Span {
 }
 
 interface TracerOptions {
-  /** Of the collector, without /v1/traces. */
+  /** Base URL of the collector, without /v1/traces. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly serviceName: string;
   readonly log: Logger;
 }
 
-/** A tracer by OpenTelemetry's own variables. */
+/** Makes a tracer that is configured by OpenTelemetry's environment variables. */
 export function createTracer(env: Readonly<Record<string, string | undefined>>, log: Logger): Tracer {
   const pairs = (env['OTEL_EXPORTER_OTLP_HEADERS'] ?? '').split(',').flatMap((pair) => {
     const [, name, value] = /^\s*([^=\s]+)\s*=(.*)$/.exec(pair) ?? [];
     return name === undefined ? [] : [[name, decoded(value!.trim())] as const];
   });
   const endpoint = (env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '').replace(/\/+$/, '');
-  // OpenTelemetry's variables are unset where they are empty.
+  // By OpenTelemetry's rules an empty variable counts as unset.
   return new OtlpTracer({ endpoint, headers: Object.fromEntries(pairs), serviceName: env['OTEL_SERVICE_NAME'] || 'parley', log });
 }
 
-/** A value that is no percent-encoding stands for itself. */
+/** Percent-decodes a header's value; one that is not validly encoded is taken as it is. */
 function decoded(value: string): string {
   try {
     return decodeURIComponent(value);
@@ -75,7 +75,7 @@ class OtlpTracer implements Tracer {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
   }
 
-  /** Sends what waits; a collector that is not there costs the traces and a line in the log. */
+  /** Sends the queued spans. If the collector fails, they are lost, and the first failure is logged. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -108,14 +108,14 @@ interface Parent {
   readonly isSampled: boolean;
 }
 
-/** W3C's header; undefined where there is none, or it is not right. */
+/** Parses a W3C traceparent header; undefined if it is absent or invalid. */
 function parentOf(header: string | undefined): Parent | undefined {
   const [, traceId, spanId, flags] = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/.exec(header ?? '') ?? [];
   if (traceId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId!)) return undefined;
   return { traceId, spanId: spanId!, isSampled: (Number.parseInt(flags!, 16) & 1) === 1 };
 }
 
-/** The request, and within it what the engine did: phase after phase. A request that was refused has none. */
+/** The spans of a request: one for the request and, unless it was refused, one for each phase. */
 function spansOf({ route, method, model, status, begun, phases, ended, note }: RequestTimes, parent: Parent | undefined): Span[] {
   const operation = OPERATIONS[route] ?? route;
   const traceId = parent?.traceId ?? randomBytes(16).toString('hex');

@@ -1,4 +1,4 @@
-/** What a transcription form says of speech and silence: OpenAI's `chunking_strategy`, and `vad_filter` of other servers. */
+/** Voice activity detection in a transcription form: OpenAI's `chunking_strategy`, and `vad_filter` of other servers. */
 import type { TranscriptionRequest, VadRules } from '../../engine/api.ts';
 import { isObject } from '../../engine/util/json.ts';
 import type { Form } from '../body/multipart.ts';
@@ -9,14 +9,14 @@ import { parseBoolean } from './form-values.ts';
 const FIELD = 'chunking_strategy';
 const TYPE = 'server_vad';
 
-/** OpenAI's names of the rules, in its order, with OpenAI's defaults and what they may be. */
+/** The members of OpenAI's server_vad, with OpenAI's defaults, and their maxima here. */
 const RULES = [
   { name: 'prefix_padding_ms', rule: 'prefixPaddingMs', default: 300, max: 60_000, type: 'integer' },
   { name: 'silence_duration_ms', rule: 'silenceDurationMs', default: 200, max: 60_000, type: 'integer' },
   { name: 'threshold', rule: 'threshold', default: 0.5, max: 1, type: 'number' },
 ] as const satisfies readonly { readonly rule: keyof VadRules; readonly [more: string]: unknown }[];
 
-/** The fields as JSON Schema. */
+/** `chunking_strategy` and `vad_filter` as JSON Schema. */
 export function describeChunking(): Record<string, Json> {
   const rules = RULES.map(({ name, type, max, default: value }) => [name, { type, minimum: 0, maximum: max, default: value }] as const);
   const serverVad = {
@@ -31,7 +31,7 @@ export function describeChunking(): Record<string, Json> {
   };
 }
 
-/** What the form asks of the speech gate; undefined where it says nothing, or `auto`. Throws HttpError 400. */
+/** Parses both fields into the engine's `vad`; undefined if they are absent or `auto`. Throws HttpError 400 that names the field. */
 export function parseChunking(fields: Form['fields']): TranscriptionRequest['vad'] {
   const filter = parseBoolean('vad_filter', fields.get('vad_filter')?.at(-1));
   const rules = parseRules(fields);
@@ -63,7 +63,7 @@ function parseRules(fields: Form['fields']): VadRules | undefined {
   return Object.fromEntries(values) as unknown as VadRules;
 }
 
-/** The object as OpenAI's clients send it: a field for each of its members, `chunking_strategy[type]`. */
+/** Reads `chunking_strategy` from one field per member, such as `chunking_strategy[type]`, which is how OpenAI's clients send it; undefined if there is none. */
 function partsOf(fields: Form['fields']): Record<string, unknown> | undefined {
   const parts = [...fields].flatMap(([name, values]) => {
     const member = new RegExp(`^${FIELD}\\[(\\w+)\\]$`).exec(name)?.[1];
@@ -78,7 +78,7 @@ function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
   } catch {
-    // Said below.
+    // Not JSON: refused below.
   }
   throw invalidValue(FIELD, `'${FIELD}' must be 'auto' or an object of type '${TYPE}'`);
 }

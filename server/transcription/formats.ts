@@ -1,4 +1,4 @@
-/** A whole transcript in each of the formats that clients ask for. */
+/** Formats transcripts: a whole one in each response format, and the events of a stream. */
 import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { spaceBefore } from '../../engine/util/spaces.ts';
 import { toSubtitles } from '../../engine/util/subtitles.ts';
@@ -7,7 +7,7 @@ import type { Granularity, TranscriptFormat, TranscriptionCall } from './schema.
 
 type Part<Type extends TranscriptionEvent['type']> = Extract<TranscriptionEvent, { type: Type }>;
 
-/** Everything the engine said of one transcription. */
+/** All events of one transcription. */
 export interface Transcript {
   readonly task: NonNullable<TranscriptionRequest['task']>;
   readonly start: Part<'start'>;
@@ -15,7 +15,7 @@ export interface Transcript {
   readonly finish: Part<'finish'>;
 }
 
-/** Everything that comes of a call. */
+/** Collects the events of a transcription. Throws TypeError if the engine ends without `start` or `finish`. */
 export async function collect(
   events: AsyncIterable<TranscriptionEvent>,
   { request: { task = 'transcribe' } }: Pick<TranscriptionCall, 'request'>,
@@ -32,7 +32,7 @@ export async function collect(
   return { task, start, segments, finish };
 }
 
-/** A transcript as one body: JSON where it is an object. `granularities` are those of verbose_json. */
+/** Formats a transcript as a response body: a string, or an object to be sent as JSON. `type` is its content type; `granularities` matter for verbose_json only. */
 export function shownTranscript(
   { format, granularities }: { readonly format: TranscriptFormat; readonly granularities: readonly Granularity[] },
   transcript: Transcript,
@@ -48,8 +48,8 @@ export function shownTranscript(
 }
 
 /**
- * The events of a stream, `undefined` where there is only a beginning to tell. Deltas concatenate to the final text: space at its start and end is dropped,
- * so trailing space waits for what follows it.
+ * Converts a transcription to the events of a stream; an `undefined` only begins the stream. Deltas concatenate to the final text, which has no white space
+ * around it, so a segment's trailing white space is held back until more text follows.
  */
 export async function* transcriptEvents(
   events: AsyncIterable<TranscriptionEvent>,
@@ -83,12 +83,12 @@ const tokensOf = ({ inputTokens, audioTokens, outputTokens }: Part<'finish'>): o
   total_tokens: inputTokens + outputTokens,
 });
 
-/** Of the tokens of segments, where they were asked for: an object to spread. */
+/** Log-probabilities of the segments' tokens, as an object to spread; empty unless they were asked for. */
 function logprobsOf(segments: readonly TranscriptSegment[]): { readonly logprobs?: readonly TokenLogprob[] } {
   return segments.some(({ logprobs }) => logprobs) ? { logprobs: segments.flatMap(({ logprobs = [] }) => logprobs) } : {};
 }
 
-/** A segment as the event of a stream has it: its id is text there, as OpenAI has it. */
+/** A segment as in the event `transcript.text.segment`, where OpenAI's ids are strings. */
 function shownSegment({ id, start, end, text }: TranscriptSegment): object {
   return { id: `seg_${id}`, start: milliseconds(start), end: milliseconds(end), text };
 }
@@ -117,5 +117,5 @@ const shownWord = ({ text, start, end }: TranscriptWord): object => ({
   end: milliseconds(end),
 });
 
-/** No more digits than the model tells. */
+/** Rounds seconds to milliseconds; the model's times are no finer. */
 const milliseconds = (seconds: number): number => Math.round(seconds * 1000) / 1000;

@@ -1,4 +1,4 @@
-/** The languages that Whisper was trained on, by their codes and as people call them. */
+/** The languages that Whisper was trained on: codes and names. */
 
 /** ISO 639 codes of the languages Whisper was trained on. */
 const LANGUAGES =
@@ -6,27 +6,27 @@ const LANGUAGES =
     ' ',
   );
 
-/** The English name of a language's code in lower case, as OpenAI writes it. */
+/** The English name of a language code in lower case, as OpenAI's API writes it. */
 export function englishName(code: string): string {
   return OWN_NAMES[code] ?? (LANGUAGE_NAMES.of(code) ?? code).toLowerCase();
 }
 
-/** Where OpenAI's name is not the one that Unicode has. */
+/** Names by code where OpenAI's differ from Unicode's. */
 const OWN_NAMES: Readonly<Record<string, string>> = { bn: 'bengali', mi: 'maori', my: 'myanmar', nn: 'nynorsk', tl: 'tagalog' };
 
-/** Names that OpenAI's code takes beside those, and Unicode's. */
+/** Further names that are accepted: those of OpenAI's code, and Unicode's where OpenAI's differ. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['bangla', 'bn'], ['māori', 'mi'], ['burmese', 'my'], ['norwegian nynorsk', 'nn'], ['filipino', 'tl'], ['valencian', 'ca'], ['flemish', 'nl'],
   ['haitian', 'ht'], ['letzeburgesch', 'lb'], ['pushto', 'ps'], ['panjabi', 'pa'], ['moldavian', 'ro'], ['moldovan', 'ro'], ['sinhalese', 'si'],
   ['castilian', 'es'], ['mandarin', 'zh'],
 ]); // prettier-ignore
 
-/** Codes of ISO 639-1 that Whisper has others for. */
+/** ISO 639-1 codes of languages for which Whisper has another code. */
 const OTHER_CODES: ReadonlyMap<string, string> = new Map([['jv', 'jw'], ['nb', 'no']]); // prettier-ignore
 
 const LANGUAGE_NAMES = new Intl.DisplayNames('en', { type: 'language' });
 
-/** A code, a code with a region, or an English name, as the code; undefined for what is none of Whisper's. */
+/** Whisper's code of a language given as code, code with region ("pt-BR") or English name; undefined for a language that Whisper does not know. */
 export function languageCode(language: string): string | undefined {
   const wanted = language.trim().toLowerCase();
   const first = wanted.split(/[-_]/)[0]!;

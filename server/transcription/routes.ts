@@ -1,4 +1,4 @@
-/** The transcription listener: POST /v1/audio/transcriptions and /v1/audio/translations, whole or as server-sent events. */
+/** The transcription listener: POST /v1/audio/transcriptions and /v1/audio/translations, as one body or as SSE. */
 import type { Express, Response } from 'express';
 import type { TranscriptionEvent } from '../../engine/api.ts';
 import { createApp } from '../http/app.ts';
@@ -19,19 +19,19 @@ import type { UploadLimits } from '../body/upload-budget.ts';
 
 export interface TranscriptionAppOptions extends AppOptions {
   readonly codec: CodecPool;
-  /** Bytes of one file; 25 MiB as OpenAI has it. */
+  /** Most bytes of one file; default 25 MiB, as for OpenAI. */
   readonly maxFileBytes?: number;
-  /** What differs from UPLOAD_LIMITS. */
+  /** Overrides of UPLOAD_LIMITS. */
   readonly uploadLimits?: Partial<UploadLimits>;
 }
 
 const DEFAULT_FILE_BYTES = 25 << 20;
 
-/** The app of the transcription listener; no side effects until it is listened on. */
+/** Makes the app of the transcription listener; it does nothing until it is listened on. */
 export function createTranscriptionApp(options: TranscriptionAppOptions): Express {
   const context = new ListenerContext('transcription', options);
   const maxFileBytes = options.maxFileBytes ?? DEFAULT_FILE_BYTES;
-  // Half of the budget is one address's share, and a form is a little larger than its file.
+  // One address may have half of the budget, and a form is a little larger than its file.
   const maxBytes = Math.max(UPLOAD_LIMITS.maxBytes, 4 * maxFileBytes);
   const budget = new UploadBudget({ maxBytes, ...options.uploadLimits });
   const handle = (task: 'transcribe' | 'translate') =>
@@ -96,12 +96,12 @@ async function sendWhole(response: Response, events: AsyncIterable<Transcription
   else response.json(body);
 }
 
-/** Says in a header where the answer differs from what was asked: the bodies have no place for it. */
+/** Adds warnings as x-parley-warning headers, since the response formats have no place for them. */
 function warn(response: Response, warnings: readonly string[] = []): void {
   for (const warning of warnings) response.append('x-parley-warning', warning);
 }
 
-/** Passes events through; notes what goes into the log line and into headers. */
+/** Passes events through; sends warnings as headers and adds the output tokens to the log line. */
 async function* noted(response: Response, events: AsyncIterable<TranscriptionEvent>, job: Job): AsyncGenerator<TranscriptionEvent> {
   for await (const event of events) {
     if (event.type === 'start') warn(response, event.warnings);

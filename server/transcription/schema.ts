@@ -1,4 +1,4 @@
-/** The fields of a transcription form. Everything arrives as text, so here, and only here, text becomes numbers and booleans. */
+/** Validates the form of a transcription request. Fields of a form are text; here they are parsed into numbers, booleans and lists. */
 import type { ModelInfo, TranscriptionRequest } from '../../engine/api.ts';
 import { describeChunking, parseChunking } from './chunking.ts';
 import { invalidValue, missingParameter, notAnUpload, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
@@ -11,42 +11,42 @@ import type { Json } from '../http/route.ts';
 import { parseBoolean } from './form-values.ts';
 import { languageCode } from './languages.ts';
 
-/** Other ids that a transcription model answers to, as with speech. */
+/** Id of OpenAI's transcription model, which programs ask for; the served model also answers to it. */
 export const TRANSCRIPTION_ALIASES: readonly string[] = ['whisper-1'];
 
-/** Formats this server answers with. */
+/** Response formats that are supported. */
 const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
 export type TranscriptFormat = (typeof BUILT_FORMATS)[number];
 const GRANULARITIES = ['segment', 'word'] as const;
 export type Granularity = (typeof GRANULARITIES)[number];
-/** Formats that say when something was said. */
+/** Response formats that contain times. */
 const TIMED: readonly TranscriptFormat[] = ['srt', 'verbose_json', 'vtt'];
 
 type Task = NonNullable<TranscriptionRequest['task']>;
 
-/** `File` is what holds the bytes. */
+/** A validated transcription request; `File` is the type that holds the upload's bytes. */
 export interface TranscriptionCall<File = Blocks> {
   readonly model: string | undefined;
   readonly file: File;
-  /** Everything of the request but its samples. */
+  /** The engine's request, without the samples. */
   readonly request: Omit<TranscriptionRequest, 'samples'>;
   readonly format: TranscriptFormat;
-  /** What verbose_json has times of. */
+  /** Whether verbose_json has times of segments, words or both. */
   readonly granularities: readonly Granularity[];
   readonly stream: boolean;
-  /** Whether a stream has an event for each segment, with its times. */
+  /** Whether a stream also has an event with times for each segment. */
   readonly segments: boolean;
-  /** What was asked for and changes nothing, in a sentence each. */
+  /** One sentence for each field that has no effect. */
   readonly warnings: readonly string[];
 }
 
 export interface FormRules {
   readonly modelOptional: boolean;
-  /** Which route it came to: the form does not say. */
+  /** Task of the route; the form does not say it. */
   readonly task: Task;
 }
 
-/** The form as JSON Schema; its parts are all text: the file and these. */
+/** The form as JSON Schema. */
 export function describeTranscriptionForm(names: ModelNames): Json {
   const { required, properties } = describeModel(names);
   return {
@@ -70,7 +70,7 @@ export function describeTranscriptionForm(names: ModelNames): Json {
   };
 }
 
-/** Checks a form of POST /audio/transcriptions or /audio/translations; throws HttpError 400 that names the field. */
+/** Validates a form of POST /v1/audio/transcriptions or /v1/audio/translations; throws HttpError 400 that names the field. */
 export function parseTranscriptionForm<File = Blocks>(
   { fields, file }: Pick<Form, 'fields'> & { readonly file: File | undefined },
   { modelOptional, task }: FormRules,
@@ -106,13 +106,13 @@ export function parseTranscriptionForm<File = Blocks>(
   return { model, file, request, format, granularities, stream, segments, warnings };
 }
 
-/** The fields that hold something. A form sends an empty value for each field that was left blank: as good as none. */
+/** Drops empty values: a form sends one for each field that was left blank. */
 function withoutEmpty(fields: Form['fields']): Form['fields'] {
   const filled = [...fields].map(([name, values]) => [name, values.filter((value) => value !== '')] as const);
   return new Map(filled.filter(([, values]) => values.length > 0));
 }
 
-/** 400 where the model writes only what it hears. */
+/** Throws HttpError 400 if the model cannot translate. */
 export function checkTranslates(modelId: string, model: ModelInfo | undefined): void {
   if (model?.translates) return;
   const message = `the model '${modelId}' cannot translate: that needs a multilingual Whisper; /v1/audio/transcriptions transcribes`;
@@ -131,21 +131,21 @@ function parseFormat(format: string): TranscriptFormat {
   return built;
 }
 
-/** Fields of the API and of other servers that would change the answer, and what to know of them. */
+/** Unsupported fields of the API and of other servers, which are refused because they would change the answer; some with a hint. */
 const REFUSED: readonly (readonly [string, string?])[] = [
   ['known_speaker_names'],
   ['known_speaker_references'],
   ['task', 'POST /v1/audio/transcriptions transcribes and /v1/audio/translations translates'],
 ];
 
-/** Hints of OpenAI's newer clients and of faster-whisper. Without them the transcript is as good as it is without the field, so they are no error. */
+/** Hints of OpenAI's newer clients and of faster-whisper. They are ignored with a warning, since the transcript is valid without them. */
 const WITHOUT_EFFECT = ['keywords', 'languages', 'hotwords'] as const;
 
 function refuseUnsupported(fields: Form['fields']): void {
   for (const [name, why] of REFUSED) if (fields.has(name)) throw unsupportedParameter(name, why);
 }
 
-/** Whether the probabilities of tokens are asked for; of all formats json has a place for them. */
+/** Parses `include`: whether log-probabilities of tokens are asked for. Only the format json has a place for them. */
 function parseInclude(values: readonly string[], format: TranscriptFormat): boolean {
   const all = values.flatMap((value) => value.split(',')).map((value) => value.trim());
   if (all.some((value) => value !== 'logprobs')) throw invalidValue('include', "'include' may hold 'logprobs'");
@@ -154,7 +154,7 @@ function parseInclude(values: readonly string[], format: TranscriptFormat): bool
   return all.length > 0;
 }
 
-/** Repeated or in a list; they are for verbose_json and streams, and OpenAI ignores them elsewhere. */
+/** Parses `timestamp_granularities`, which may be repeated or a comma-separated list; default: segment. Formats other than verbose_json and streams ignore it, as OpenAI does. */
 function parseGranularities(values: readonly string[]): readonly Granularity[] {
   const all = values.flatMap((value) => value.split(',')).map((value) => value.trim());
   const known = GRANULARITIES.filter((one) => all.includes(one));
