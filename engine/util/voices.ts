@@ -50,8 +50,8 @@ export const VOICE_TABLE: VoiceTable = new Map([
   ['vulcan', ['am_onyx']],
 ]);
 
-/** Most voices of a blend; larger blends would all sound alike. */
-const MAX_PARTS = 8;
+/** Most voices of a blend: eight names, each of which may stand for as many. Larger blends would all sound alike. */
+const MAX_PARTS = 64;
 const PART = /^([\w-]{1,64})(?:\((\d{1,4}(?:\.\d{1,4})?)\))?$/;
 
 /** Parses `voice` or `voice(share)+voice(share)`, where the default share is 1; undefined if the text is neither. */
