@@ -11,9 +11,9 @@ export interface ModelSource {
   readonly sampling?: Readonly<Record<string, number>>;
 }
 
-/** How guesses are made of earlier text (scheduler/prompt-lookup.ts). */
+/** Speculative decoding by prompt lookup: drafts are copied from earlier text (scheduler/prompt-lookup.ts). */
 export interface PromptLookup {
-  /** Guesses a sequence may have verified in one step. */
+  /** Most draft tokens of a sequence that one step verifies. */
   readonly draftTokens: number;
   /** How many of the last tokens must have come before for a guess, at least, and how many are compared, at most. */
   readonly minMatch: number;
@@ -306,16 +306,16 @@ export function chatAdapters(config: EngineConfig): readonly (string | undefined
 
 /** From earlier text: with the token itself they are eight rows a sequence, what one dispatch of the software adapters' kernels takes. */
 const LOOKUP_DRAFTS = 7;
-/** Of a head, which is less sure of each that follows a guess of its own. */
+/** Default number of drafts by the model's draft head, which is less sure of each that follows one of its own. */
 const HEAD_DRAFTS = 3;
 
-/** Guesses a sequence has verified in one step, of the model's head; 0 = it has none or is not asked. */
+/** Most draft tokens by the model's draft head that one step verifies for a sequence; 0 = it is not used. */
 export function headDrafts({ speculativeMtp, speculativeNumDraftTokens: drafts }: EngineConfig): number {
   if (!speculativeMtp) return 0;
   return drafts === 'auto' ? HEAD_DRAFTS : drafts;
 }
 
-/** How guesses are made of earlier text; undefined = they are not. */
+/** The settings of prompt lookup; undefined = it is off. */
 export function promptLookup(config: EngineConfig): PromptLookup | undefined {
   if (!config.speculativeNgram) return undefined;
   const { speculativeNumDraftTokens: drafts } = config;

@@ -14,7 +14,7 @@ export interface ChatStatus {
   readonly promptTokens: number;
   readonly generatedTokens: number;
   readonly cachedTokens: number;
-  /** Guesses verified by speculative decoding, and how many were right. */
+  /** Draft tokens verified by speculative decoding, and how many of them were accepted. */
   readonly draftedTokens: number;
   readonly acceptedTokens: number;
 }

@@ -100,11 +100,11 @@ export interface DecoderWorkspace {
   /** Appends the whole forward pass of an unsplit decoder; returns the logits. */
   forward(rec: Recorder, input: ForwardInput, kv: KVCache): Tensor;
   /** Appends a pass of the draft head and returns its logits, the first `rows` rows of `logits`; absent = the decoder has none. */
-  guess?(rec: Recorder, input: GuessInput, kv: KVCache): Tensor;
+  draft?(rec: Recorder, input: DraftInput, kv: KVCache): Tensor;
 }
 
 /** Input of a draft head's pass: one row, a decode in the head's own layer, for each sequence that is guessed for. */
-export interface GuessInput {
+export interface DraftInput {
   /** The rows; a row's token is the one that follows the position of its hidden state. */
   readonly batch: ForwardInput;
   /** [rows] u32: indices of kept hidden states; undefined = the rows continue from the hidden states of the previous guess. */

@@ -15,11 +15,11 @@ const PREFIXES: readonly (readonly [stored: string, name: string])[] = [
 /** Names of the vision and audio parts. */
 const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|multi_modal_projector|embed_vision|audio_tower|embed_audio|visual)\./;
 /** Names of the draft head. */
-const GUESSING_HEAD = /^mtp\./;
+const DRAFT_HEAD = /^mtp\./;
 
 /** Whether a tensor belongs to the text part; the draft head does only if `hasHead`. */
 function isOfText(name: string, hasHead: boolean): boolean {
-  return !OTHER_PARTS.test(name) && (hasHead || !GUESSING_HEAD.test(name));
+  return !OTHER_PARTS.test(name) && (hasHead || !DRAFT_HEAD.test(name));
 }
 
 /**

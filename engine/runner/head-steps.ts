@@ -5,7 +5,7 @@
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import type { GuessInput } from '../models/decoder.ts';
+import type { DraftInput } from '../models/decoder.ts';
 import type { FollowInput, ForwardInput } from '../models/forward-input.ts';
 import { firstFinal } from '../models/layers/stack-stages.ts';
 import { NO_SLOT } from '../ops/kv.ts';
@@ -25,7 +25,7 @@ export interface HeadLimits {
 }
 
 /** Slot in Sampler.lastTokens where the draft head leaves guess number `index` for the sequence in block table row `row`. */
-export function guessSlot({ maxRunning, headDrafts }: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>, row: number, index: number): number {
+export function draftSlot({ maxRunning, headDrafts }: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>, row: number, index: number): number {
   return maxRunning + 1 + row * headDrafts + index;
 }
 
@@ -107,7 +107,7 @@ export class HeadSteps {
   }
 
   /** The input of one round of guesses: `batch` with the round's own positions, slots and tiles. */
-  guess(round: number, batch: ForwardInput): GuessInput {
+  draftInput(round: number, batch: ForwardInput): DraftInput {
     const { positions, slots, tiles } = this.#rounds[round]!;
     const split = batch.split && { ...batch.split, positions };
     return { batch: { ...batch, positions, slots, windowSlots: slots, tiles, split }, hidden: round === 0 ? this.#hidden : undefined };
@@ -118,10 +118,10 @@ export class HeadSteps {
   }
 
   /** Reads the batch's guesses, in batch order, out of the contents of Sampler.lastTokens. */
-  guesses({ prefills }: Batch, tokens: Uint32Array): Uint32Array {
-    const guessed = prefills.filter(({ drafts }) => drafts[0] === FROM_HEAD);
+  drafts({ prefills }: Batch, tokens: Uint32Array): Uint32Array {
+    const drafting = prefills.filter(({ drafts }) => drafts[0] === FROM_HEAD);
     return Uint32Array.from(
-      guessed.flatMap(({ sequence, drafts }) => drafts.map((_, i) => tokens[guessSlot(this.#limits, sequence.row, i)]!)),
+      drafting.flatMap(({ sequence, drafts }) => drafts.map((_, i) => tokens[draftSlot(this.#limits, sequence.row, i)]!)),
     );
   }
 
@@ -159,7 +159,7 @@ export class HeadSteps {
    * Uploads the rounds of guesses that a batch asks for. Call it before uploadFollow: guesses start from hidden states that earlier steps
    * have kept.
    */
-  uploadGuesses({ prefills }: Batch): void {
+  uploadDrafts({ prefills }: Batch): void {
     const { maxRunning } = this.#limits;
     const items = prefills.filter(({ drafts }) => drafts[0] === FROM_HEAD);
     this.rounds = Math.max(0, ...items.map(({ drafts }) => drafts.length));
@@ -185,7 +185,7 @@ export class HeadSteps {
       for (let i = 0; i < this.rows; i++) {
         const item = items[i];
         const takes = item !== undefined && index < item.drafts.length;
-        const slot = takes ? guessSlot(this.#limits, item.sequence.row, index) : maxRunning;
+        const slot = takes ? draftSlot(this.#limits, item.sequence.row, index) : maxRunning;
         writeSamplingRow(settings, i, { ...GREEDY_SAMPLING, choice: 0, position: 0, slot });
         if (!takes) continue;
         const position = lastPosition(item) - 1 + index;

@@ -20,7 +20,7 @@ export interface ModelDemand extends Pick<ModelMemory, 'id' | 'task'> {
   /** What the weights would take if they were quantised at load, by value of the setting. */
   readonly quantised?: Readonly<Record<string, number>>;
   /** KV pages and states, which take what is left; chat models only. */
-  readonly pages?: Pick<MemoryRequest, 'kv' | 'state' | 'guesses' | 'maxRunning' | 'context' | 'prefillChunk'>;
+  readonly pages?: Pick<MemoryRequest, 'kv' | 'state' | 'speculative' | 'maxRunning' | 'context' | 'prefillChunk'>;
 }
 
 /** The memory to divide. */
@@ -82,7 +82,7 @@ export interface MemoryRequest {
   /** Absent in models without recurrent layers. */
   readonly state?: StateShape | undefined;
   /** Speculative decoding is on. */
-  readonly guesses?: boolean;
+  readonly speculative?: boolean;
   readonly maxRunning: number;
   /** Longest sequence asked for, in tokens. */
   readonly context: number;
@@ -97,19 +97,19 @@ export interface MemoryRequest {
 const STATE_SHARE = 1 / 4;
 
 /** State slots per running sequence: its own (two with speculative decoding), and one for the prefix cache. */
-function slotsEach(guesses: boolean): number {
-  return guesses ? 3 : 2;
+function slotsEach(speculative: boolean): number {
+  return speculative ? 3 : 2;
 }
 
 /** Most sequences that may run with this many state slots. */
-export function runningWithin(slots: number, guesses = false): number {
-  return Math.floor(slots / slotsEach(guesses));
+export function runningWithin(slots: number, speculative = false): number {
+  return Math.floor(slots / slotsEach(speculative));
 }
 
 /** State slots for all running sequences and the prefix cache, within their share of `left` bytes and what the adapter binds. */
-function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBytes, guesses = false }: MemoryRequest): number {
+function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBytes, speculative = false }: MemoryRequest): number {
   const fitting = Math.floor((left * STATE_SHARE) / slotBytes(state));
-  const each = slotsEach(guesses);
+  const each = slotsEach(speculative);
   return Math.max(each, Math.min(each * maxRunning, fitting, mostSlots(state, maxBindingBytes)));
 }
 
@@ -195,10 +195,10 @@ export function longestWithin(
 type TooLarge = Pick<MemoryRequest, 'model' | 'memory' | 'fraction' | 'others' | 'weights' | 'activations'> & Partial<MemoryRequest>;
 
 function tooLarge(
-  { model, memory, fraction, others, weights, activations, quantised = {}, kv, state, guesses = false, context = 0 }: TooLarge,
+  { model, memory, fraction, others, weights, activations, quantised = {}, kv, state, speculative = false, context = 0 }: TooLarge,
   leastKv = 0,
 ): EngineError {
-  const leastSlots = slotsEach(guesses);
+  const leastSlots = slotsEach(speculative);
   const leastStates = state ? leastSlots * slotBytes(state) : 0;
   const needed = others + weights + activations + leastStates + leastKv;
   const parts = [

@@ -29,7 +29,7 @@ export interface StepResult {
   /** The sampled tokens, one for each of batch.sampled; resolves when the step has completed. */
   tokens(): Promise<Uint32Array>;
   /** The draft head's tokens for all FROM_HEAD drafts, in batch order; absent = the batch has none. */
-  guesses?(): Promise<Uint32Array>;
+  headDrafts?(): Promise<Uint32Array>;
   /** One entry for each of batch.sampled; undefined for sequences that did not ask for log-probabilities. */
   logprobs?(): Promise<readonly (TokenLogprobs | undefined)[]>;
 }
@@ -102,7 +102,7 @@ export class ModelRunner {
   *#work(): Generator<(rec: Recorder) => void> {
     for (const bucket of decodeBuckets(this.#limits.maxRunning).slice(0, 2)) yield* this.#decodes(bucket);
     yield this.#prefill(2 * this.#tensors.prefillTileRows, 1);
-    if (this.#head) yield (rec) => this.#guess(rec, this.#head!, 1, 1);
+    if (this.#head) yield (rec) => this.#draft(rec, this.#head!, 1, 1);
     // One plan per bucket makes the bind groups that the bucket's other plans share.
     for (const bucket of decodeBuckets(this.#limits.maxRunning)) this.#plan(this.#tensors.decodeShape(bucket, 1), 'sampled');
   }
@@ -118,7 +118,7 @@ export class ModelRunner {
     for (const rows of promptsApart ? [...decodeBuckets(maxRunning), maxRunning + prefillChunk] : [])
       yield this.#prefill(rows + 1, 1, rows);
     for (const bucket of this.#head ? [...decodeBuckets(maxRunning)].reverse() : [])
-      yield (rec) => this.#guess(rec, this.#head!, 1, bucket);
+      yield (rec) => this.#draft(rec, this.#head!, 1, bucket);
   }
 
   #prefill(wanted: number, logitRows: number, answers = 0): (rec: Recorder) => void {
@@ -201,10 +201,10 @@ export class ModelRunner {
     const shape = this.#tensors.upload(input);
     const [count, greedy, processed] = [input.get('sampled'), input.get('greedy') !== 0, input.get('processed') !== 0];
     const logits = this.#workspace.logits!;
-    this.#head?.uploadGuesses(batch);
+    this.#head?.uploadDrafts(batch);
     this.#head?.uploadFollow(batch, shape.rows);
     const rec = this.#device.record('chat step');
-    if (this.#head && this.#head.rounds > 0) this.#guess(rec, this.#head, this.#head.rounds, this.#head.rows);
+    if (this.#head && this.#head.rounds > 0) this.#draft(rec, this.#head, this.#head.rounds, this.#head.rows);
     const sampling = processed ? 'processed' : greedy ? 'greedy' : 'sampled';
     if (shape.gather) this.#record(rec, shape, sampling);
     else rec.replay(this.#plan(shape, sampling));
@@ -218,15 +218,15 @@ export class ModelRunner {
     }
     const reports = processed ? this.#processors.finish(rec, input, logits, this.#sampler.sampled) : undefined;
     const readback = rec.readback(this.#sampler.sampled, count * 4);
-    const guessed = this.#head && this.#head.rounds > 0 ? rec.readback(this.#sampler.lastTokens) : undefined;
+    const read = this.#head && this.#head.rounds > 0 ? rec.readback(this.#sampler.lastTokens) : undefined;
     rec.submit();
     const tokens = async (): Promise<Uint32Array> => {
       const data = await readback.data();
       await given;
       return new Uint32Array(data);
     };
-    const guesses = guessed && (async () => this.#head!.guesses(batch, new Uint32Array(await guessed.data())));
-    const result = { tokens, ...(guesses && { guesses }) };
+    const headDrafts = read && (async () => this.#head!.drafts(batch, new Uint32Array(await read.data())));
+    const result = { tokens, ...(headDrafts && { headDrafts }) };
     if (!reports) return result;
     const reported = input.reported.slice(0, input.get('reported'));
     return { ...result, logprobs: async () => parseLogprobs(reported, batch.sampled, await reports.data(), this.#limits.vocabulary) };
@@ -257,12 +257,12 @@ export class ModelRunner {
   }
 
   /** Appends `rounds` passes of the draft head, each of which guesses one more token for `rows` sequences. */
-  #guess(rec: Recorder, head: HeadSteps, rounds: number, rows: number): void {
+  #draft(rec: Recorder, head: HeadSteps, rounds: number, rows: number): void {
     const shape = this.#tensors.decodeShape(rows, this.#tensors.partsOf(rows, head.longest));
     this.#sampler.resolve(rec, head.tokens, head.ids, rows);
     for (let round = 0; round < rounds; round++) {
-      const logits = this.#workspace.guess!(rec, head.guess(round, this.#tensors.forwardInput(shape, head.ids)), this.#kv);
-      this.#sampler.guess(rec, { logits, settings: head.settings(round), ids: head.ids, rows });
+      const logits = this.#workspace.draft!(rec, head.draftInput(round, this.#tensors.forwardInput(shape, head.ids)), this.#kv);
+      this.#sampler.draft(rec, { logits, settings: head.settings(round), ids: head.ids, rows });
     }
   }
 

@@ -10,7 +10,7 @@ export class Sampler {
   readonly #scratch: SampleScratch;
   /**
    * u32: the last token of each block table row, then one entry for tokens of padding and of verified drafts, then the draft head's guesses
-   * (guessSlot).
+   * (draftSlot).
    */
   readonly lastTokens: Tensor;
   /** [B] u32: the tokens that this step sampled, one per logit row. */
@@ -35,7 +35,7 @@ export class Sampler {
   }
 
   /** ids = argmax of each row of the logits, stored in `lastTokens` too, in the slots that `settings` name. */
-  guess(rec: Recorder, { ids, ...args }: Pick<SampleArgs, 'logits' | 'settings' | 'rows'> & { readonly ids: Tensor }): void {
+  draft(rec: Recorder, { ids, ...args }: Pick<SampleArgs, 'logits' | 'settings' | 'rows'> & { readonly ids: Tensor }): void {
     this.#sample(rec, { ...args, sampled: ids, greedy: true });
   }
 

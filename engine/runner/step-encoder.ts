@@ -7,7 +7,7 @@ import { SPAN_WORDS, writeSpan } from '../ops/states.ts';
 import { GREEDY_SAMPLING } from '../sampling.ts';
 import { FROM_HEAD, isOfPrompt } from '../scheduler/batch.ts';
 import type { Batch, BatchItem, SampledRow } from '../scheduler/batch.ts';
-import { guessSlot } from './head-steps.ts';
+import { draftSlot } from './head-steps.ts';
 import type { HeadLimits } from './head-steps.ts';
 import { LogitEncoder } from './logit-encoder.ts';
 import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
@@ -21,7 +21,7 @@ export class StepEncoder {
   readonly #promptsApart: boolean;
   readonly #buckets: readonly number[];
   readonly #logits: LogitEncoder;
-  readonly #guesses: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>;
+  readonly #drafting: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>;
   /** Highest page number used so far, plus one: the pool hands out low pages first. */
   #pages = 0;
   /** Highest page number of sliding-window layers used so far, plus one. */
@@ -34,7 +34,7 @@ export class StepEncoder {
     this.#pageSize = pageSize;
     this.#maxRunning = limits.maxRunning;
     this.#promptsApart = limits.promptsApart === true;
-    this.#guesses = { maxRunning: limits.maxRunning, headDrafts: limits.headDrafts ?? 0 };
+    this.#drafting = { maxRunning: limits.maxRunning, headDrafts: limits.headDrafts ?? 0 };
     this.#buckets = decodeBuckets(limits.maxRunning);
     this.#logits = new LogitEncoder();
   }
@@ -97,7 +97,7 @@ export class StepEncoder {
       for (let position = start; position < start + count; position++) {
         // Drafts lie behind the known tokens, and behind the one that only the device knows.
         const known = fromDevice && position === start ? FROM_DEVICE + sequence.row : sequence.tokens[position];
-        tokens[row] = known ?? this.#guessed(sequence.row, drafts, position - start - count + drafts.length);
+        tokens[row] = known ?? this.#drafted(sequence.row, drafts, position - start - count + drafts.length);
         positions[row] = position;
         const index = Math.floor(position / pageSize);
         slots[row] = sequence.pages[index]! * pageSize + (position % pageSize);
@@ -119,9 +119,9 @@ export class StepEncoder {
   }
 
   /** A draft's token id, or FROM_DEVICE plus the slot where the draft head leaves it. */
-  #guessed(row: number, drafts: readonly number[], index: number): number {
+  #drafted(row: number, drafts: readonly number[], index: number): number {
     const draft = drafts[index]!;
-    return draft === FROM_HEAD ? FROM_DEVICE + guessSlot(this.#guesses, row, index) : draft;
+    return draft === FROM_HEAD ? FROM_DEVICE + draftSlot(this.#drafting, row, index) : draft;
   }
 
   /** Writes the sampling settings of `rows` logit rows; those of padding are greedy. */

@@ -6,8 +6,8 @@ import { FROM_HEAD, isOfPrompt } from './batch.ts';
 import type { Batch, BatchItem, SampledRow } from './batch.ts';
 import { CacheManager } from './cache-manager.ts';
 import { ComputingPrompts } from './computing-prompts.ts';
-import { Guesses } from './guesses.ts';
-import type { GuessOptions } from './guesses.ts';
+import { Drafter } from './drafter.ts';
+import type { DrafterOptions } from './drafter.ts';
 import { MAX_MATCHED } from './policy.ts';
 import type { PrefillPace } from './prefill-pace.ts';
 import { SequenceQueues } from './sequence-queues.ts';
@@ -17,7 +17,7 @@ import { SequenceWindows, pagesBefore } from './sequence-windows.ts';
 import type { WindowOptions } from './sequence-windows.ts';
 import type { Sequence } from './sequence.ts';
 
-export interface SchedulerOptions extends GuessOptions, QueueOptions {
+export interface SchedulerOptions extends DrafterOptions, QueueOptions {
   readonly pageSize: number;
   /** Most prompt tokens per step. */
   readonly prefillChunk: number;
@@ -58,7 +58,7 @@ export class Scheduler {
   readonly #pages: number;
   readonly #options: SchedulerOptions;
   readonly #queues: SequenceQueues;
-  readonly #guesses: Guesses;
+  readonly #drafter: Drafter;
 
   constructor(pool: PagePool, table: BlockTable, options: SchedulerOptions) {
     const { pageSize, prefixCache, stateSlots, draftRows = 0 } = options;
@@ -67,13 +67,13 @@ export class Scheduler {
     const windowPool = new PagePool(windows?.pages ?? 0);
     const kept = windows && { pool: windowPool, pages: pagesBefore(windows.window, pageSize) };
     const prefixes = prefixCache ? new RadixCache(pageSize, slots, kept) : undefined;
-    this.#states = slots && new SequenceStates(slots, table, pageSize, prefixes, { guesses: draftRows > 0 });
+    this.#states = slots && new SequenceStates(slots, table, pageSize, prefixes, { speculative: draftRows > 0 });
     this.#windows = windows && new SequenceWindows(windowPool, table.windows!, pageSize, { window: windows.window, chunk }, prefixes);
     const parts = { prefixes, states: this.#states, windows: this.#windows, promptsOnly: options.promptsApart };
     this.#cache = new CacheManager(pool, table, pageSize, parts);
     this.#queues = new SequenceQueues(this.#cache, options);
     this.#options = options;
-    this.#guesses = new Guesses(options);
+    this.#drafter = new Drafter(options);
     this.#pages = pool.size;
   }
 
@@ -95,8 +95,8 @@ export class Scheduler {
   }
 
   /** Draft tokens verified so far, and how many of them were accepted. */
-  get guesses(): { readonly drafted: number; readonly accepted: number } {
-    return this.#guesses.counts;
+  get draftCounts(): { readonly drafted: number; readonly accepted: number } {
+    return this.#drafter.counts;
   }
 
   /** Queues sequences of one request, all or none; throws EngineError('queue_full'). */
@@ -122,7 +122,7 @@ export class Scheduler {
       // Accepted drafts that are computed again count against the prompt budget.
       const count = Math.min(sequence.uncomputed, 1 + budget);
       if (!isReady(sequence) || !this.#decodes(sequence) || !this.#queues.grow(sequence, count)) continue;
-      const drafts = count === sequence.uncomputed ? this.#guess(sequence, budget - sequence.again) : [];
+      const drafts = count === sequence.uncomputed ? this.#draft(sequence, budget - sequence.again) : [];
       const item = this.#item(sequence, count + drafts.length, drafts);
       budget -= item.count - 1;
       if (item.count > 1) prefills.push(item);
@@ -161,7 +161,7 @@ export class Scheduler {
   }
 
   /**
-   * Takes the tokens of a step, one for each of batch.sampled, and `guesses`, the draft head's tokens for all FROM_HEAD drafts in batch
+   * Takes the tokens of a step, one for each of batch.sampled, and `headDrafts`, the draft head's tokens for all FROM_HEAD drafts in batch
    * order. Calls `take` for each token that its sequence still wants, with the token's row in batch.sampled; `take` may finish the
    * sequence.
    */
@@ -169,14 +169,14 @@ export class Scheduler {
     batch: Batch,
     tokens: ArrayLike<number>,
     take: (sequence: Sequence, token: number, row: number) => void,
-    guesses: ArrayLike<number> = [],
+    headDrafts: ArrayLike<number> = [],
   ): void {
     assert(tokens.length === batch.sampled.length, `${tokens.length} tokens for ${batch.sampled.length} rows`);
     const items = [...batch.decodes, ...batch.prefills];
     let row = 0;
-    let guess = 0;
+    let next = 0;
     for (const item of items) {
-      const drafts = item.drafts.map((draft) => (draft === FROM_HEAD ? guesses[guess++]! : draft));
+      const drafts = item.drafts.map((draft) => (draft === FROM_HEAD ? headDrafts[next++]! : draft));
       if (item.samples > 0) this.#accept({ ...item, drafts }, tokens, row, take);
       row += item.samples;
     }
@@ -236,7 +236,7 @@ export class Scheduler {
    */
   #settle(sequence: Sequence, drafted: number, accepted: number): void {
     sequence.verifying = false;
-    this.#guesses.count(drafted, accepted);
+    this.#drafter.count(drafted, accepted);
     const allRight = accepted === drafted;
     if (this.#states && !allRight) sequence.again = accepted;
     else sequence.computed += accepted;
@@ -244,8 +244,8 @@ export class Scheduler {
   }
 
   /** Draft tokens to verify with a sequence's next token; none where there are no pages for them. */
-  #guess(sequence: Sequence, budget: number): readonly number[] {
-    const drafts = this.#guesses.of(sequence, this.#queues.running.length, budget);
+  #draft(sequence: Sequence, budget: number): readonly number[] {
+    const drafts = this.#drafter.of(sequence, this.#queues.running.length, budget);
     // Drafts are not worth retracting another sequence.
     return this.#cache.grow(sequence, sequence.uncomputed + drafts.length) ? drafts : [];
   }

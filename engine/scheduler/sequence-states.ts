@@ -28,9 +28,9 @@ export class SequenceStates {
   /** Slots of cached states that the step being scheduled reads: nothing in that step may write them. */
   #read: number[] = [];
 
-  /** `slots` must have more than one slot per row of the table, or more than two where `guesses` are verified. */
-  constructor(slots: PagePool, table: BlockTable, pageSize: number, prefixes: RadixCache | undefined, { guesses = false } = {}) {
-    this.#each = guesses ? 2 : 1;
+  /** `slots` must have more than one slot per row of the table, or more than two where `speculative`: drafts are verified. */
+  constructor(slots: PagePool, table: BlockTable, pageSize: number, prefixes: RadixCache | undefined, { speculative = false } = {}) {
+    this.#each = speculative ? 2 : 1;
     assert(slots.size > this.#each * table.rows, `${slots.size} states for ${table.rows} sequences, expected more than ${this.#each} each`);
     this.#slots = slots;
     this.#table = table;
@@ -57,7 +57,7 @@ export class SequenceStates {
       this.#slots.release([from, slot].filter((held) => held !== undefined));
       return false;
     }
-    sequence.state = { slot, spare, from, kept: undefined, guessed: undefined, wanted: this.#wanted(sequence, match) };
+    sequence.state = { slot, spare, from, kept: undefined, drafted: undefined, wanted: this.#wanted(sequence, match) };
     return true;
   }
 
@@ -84,7 +84,7 @@ export class SequenceStates {
     const at = this.#copyAt(sequence, start, start + count);
     const copy = at === undefined ? undefined : this.#takeCopy();
     if (at === undefined || copy === undefined) return step;
-    if (at > start + certain) state.guessed = { slot: copy, at };
+    if (at > start + certain) state.drafted = { slot: copy, at };
     else {
       if (kept) this.#slots.release([kept.slot]);
       state.kept = { slot: copy, at };
@@ -96,13 +96,13 @@ export class SequenceStates {
    * Settles a verification: if all drafts were right, the state after them becomes the sequence's own, and so does a copy taken among them.
    */
   settle({ state }: Sequence, allRight: boolean): void {
-    const { slot, spare, kept, guessed } = state!;
+    const { slot, spare, kept, drafted } = state!;
     if (allRight) [state!.slot, state!.spare] = [spare!, slot];
-    if (!guessed) return;
-    const dropped = allRight ? kept : guessed;
+    if (!drafted) return;
+    const dropped = allRight ? kept : drafted;
     if (dropped) this.#slots.release([dropped.slot]);
-    if (allRight) state!.kept = guessed;
-    state!.guessed = undefined;
+    if (allRight) state!.kept = drafted;
+    state!.drafted = undefined;
   }
 
   /** Length of the prefix that a sequence has a state copy for, if that is at most `known` tokens. */
@@ -164,5 +164,5 @@ export class SequenceStates {
 }
 
 function slotsOf({ state }: Sequence): number[] {
-  return [state?.slot, state?.spare, state?.from, state?.kept?.slot, state?.guessed?.slot].filter((slot) => slot !== undefined);
+  return [state?.slot, state?.spare, state?.from, state?.kept?.slot, state?.drafted?.slot].filter((slot) => slot !== undefined);
 }

@@ -39,7 +39,7 @@ export interface SequenceState {
   /** Where a step that verifies drafts leaves the state after all of them; undefined without speculative decoding. */
   spare: number | undefined;
   /** A state copy after `at` tokens of which some are unverified drafts; it is kept or dropped when they are settled. */
-  guessed: { readonly slot: number; readonly at: number } | undefined;
+  drafted: { readonly slot: number; readonly at: number } | undefined;
   /** The cached state that its first step begins from. */
   from: number | undefined;
   /** A copy of the state after its first `at` tokens, a whole number of pages, for the prefix cache. */

@@ -93,9 +93,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
   /** Counters and gauges of the scheduler, the page pool and speculative decoding, for EngineStatus. */
   status(): ChatStatus {
     const { scheduler, pool } = this.#parts;
-    const { numRunning: running, numWaiting: waiting, numWaitingTokens: waitingTokens, numPagesHeld: kvPagesUsed, guesses } = scheduler;
+    const { numRunning: running, numWaiting: waiting, numWaitingTokens: waitingTokens, numPagesHeld: kvPagesUsed, draftCounts } = scheduler;
     const { numWindowPages: windowPagesTotal, numWindowPagesHeld: windowPagesUsed } = scheduler;
-    const { drafted: draftedTokens, accepted: acceptedTokens } = guesses;
+    const { drafted: draftedTokens, accepted: acceptedTokens } = draftCounts;
     const pages = { kvPagesTotal: pool.size, kvPagesUsed, windowPagesTotal, windowPagesUsed };
     return { running, waiting, waitingTokens, ...pages, draftedTokens, acceptedTokens, ...this.#counters };
   }
@@ -261,8 +261,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#parts.scheduler.took(batch, now - Math.max(at, this.#lastStep));
     this.#lastStep = now;
     const logprobs = await result.logprobs?.();
-    const guesses = await result.guesses?.();
-    this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]), guesses);
+    const headDrafts = await result.headDrafts?.();
+    this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]), headDrafts);
   }
 
   /** Sends the `start` event of each request whose first step this is: a prefill, or a decode if all but its last prompt token was cached. */

@@ -151,7 +151,7 @@ async function prepareFolder(
     pages: {
       kv,
       state: shape.state,
-      guesses: limits.draftRows > 0,
+      speculative: limits.draftRows > 0,
       maxRunning: limits.maxRunning,
       context: model.context,
       prefillChunk: limits.prefillChunk,
@@ -356,15 +356,15 @@ function schedulerOptions(config: EngineConfig, limits: BatchLimits, parameters:
 }
 
 /** Sequences whose drafts can all be verified in one step; more share the rows, since verifying pays only while a step has few rows. */
-const GUESSING = 8;
+const DRAFTING_SEQUENCES = 8;
 
 /** The largest step that the settings and the adapter's binding size allow. Throws EngineError('out_of_memory') if not even one row fits. */
 function batchLimits(bounds: Bounds, config: EngineConfig, context: number): BatchLimits {
   const { maxBindingBytes, software, matrices, widestRow, vocabulary } = bounds;
   const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
   const maxRunning = Math.min(config.maxRunningRequests, logitRows);
-  const guesses = promptLookup(config)?.draftTokens ?? headDrafts(config);
-  const draftRows = Math.min(GUESSING * guesses, logitRows - maxRunning);
+  const drafts = promptLookup(config)?.draftTokens ?? headDrafts(config);
+  const draftRows = Math.min(DRAFTING_SEQUENCES * drafts, logitRows - maxRunning);
   // Kernels have a row a workgroup in one direction of their grids.
   const rows = Math.min(Math.floor(maxBindingBytes / 4 / widestRow), MAX_WORKGROUPS);
   const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, software), context, rows - maxRunning);

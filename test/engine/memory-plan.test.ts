@@ -88,7 +88,7 @@ test('states of recurrent layers take a quarter of what is left at most, and hal
   expect(runningWithin(6, true)).toBe(2);
   expect(plan({ state })).toMatchObject({ stateSlots: 10, stateBytes: 10 * MIB, kvBytes: 30 * MIB });
   // A sequence whose guesses are verified has two of its own.
-  expect(plan({ state, guesses: true })).toMatchObject({ stateSlots: 10 });
+  expect(plan({ state, speculative: true })).toMatchObject({ stateSlots: 10 });
   expect(plan({ state, maxBindingBytes: 4 * 3 * 2 ** 15 * 7 })).toMatchObject({ stateSlots: 7 });
   // Less than one sequence and one copy is of no use.
   const tight = { state, weights: 45 * MIB, context: 64 };

@@ -35,7 +35,7 @@ describe('prompt lookup', () => {
     rig.scheduler.add([sequence]);
     await rig.drain();
     expectDone(rig, [sequence]);
-    const { drafted, accepted } = rig.scheduler.guesses;
+    const { drafted, accepted } = rig.scheduler.draftCounts;
     expect(accepted).toBeGreaterThan(20);
     expect(accepted).toBeLessThan(drafted);
     // The step that ends a prompt gives the first token; every other gives one and the guesses that were right.
@@ -66,7 +66,7 @@ describe('prompt lookup', () => {
     rig.scheduler.add([penalized]);
     await rig.drain();
     expectDone(rig, [penalized]);
-    expect(rig.scheduler.guesses.drafted).toBe(0);
+    expect(rig.scheduler.draftCounts.drafted).toBe(0);
   });
 
   test.each([1, 2, 3, 4, 5, 6])(
@@ -104,7 +104,7 @@ describe('prompt lookup', () => {
       aborted.forEach((sequence) => rig.scheduler.finish(sequence));
       await rig.drain();
       expectDone(rig, kept);
-      expect(rig.scheduler.guesses.accepted).toBeGreaterThan(0);
+      expect(rig.scheduler.draftCounts.accepted).toBeGreaterThan(0);
     },
   );
 });
@@ -118,7 +118,7 @@ describe('guesses of a head', () => {
     rig.scheduler.add([sequence]);
     await rig.drain();
     expectDone(rig, [sequence]);
-    const { drafted, accepted } = rig.scheduler.guesses;
+    const { drafted, accepted } = rig.scheduler.draftCounts;
     // Guesses at every fifth position are wrong.
     expect(accepted).toBeGreaterThan(drafted / 2);
     expect(accepted).toBeLessThan(drafted);

@@ -162,7 +162,7 @@ describe('Scheduler with states', () => {
     test('where all are right the state behind them is the next one begins with', async () => {
       const rig = new Rig({ ...guessing, ...sevenBut(), overlap: false });
       await run(rig, rig.related(1, 3, 0, 20));
-      const { drafted, accepted } = rig.scheduler.guesses;
+      const { drafted, accepted } = rig.scheduler.draftCounts;
       expect(accepted).toBeGreaterThan(8);
       expect(accepted).toBe(drafted);
       // Nothing is computed twice: the last token of an answer is no input.
@@ -172,7 +172,7 @@ describe('Scheduler with states', () => {
     test('where one is wrong, those before it are computed again with the next guesses', async () => {
       const rig = new Rig({ ...guessing, ...sevenBut(12, 20, 27, 33), overlap: false });
       await run(rig, rig.related(1, 3, 0, 40));
-      const { drafted, accepted } = rig.scheduler.guesses;
+      const { drafted, accepted } = rig.scheduler.draftCounts;
       expect(accepted).toBeLessThan(drafted);
       expect(counts(rig).some(([count, drafts]) => count > 1 + drafts && drafts > 0)).toBe(true);
     });
@@ -182,14 +182,14 @@ describe('Scheduler with states', () => {
       await run(rig, ...[0, 1, 2].map(() => rig.sequence(4, 40)));
       for (const { decodes, prefills } of rig.runner.batches)
         expect([...decodes, ...prefills].reduce((sum, { count }) => sum + count, 0)).toBeLessThanOrEqual(3 + 3);
-      expect(rig.scheduler.guesses.accepted).toBeGreaterThan(10);
+      expect(rig.scheduler.draftCounts.accepted).toBeGreaterThan(10);
     });
 
     test('the next turn finds the state behind the last page of an answer that was guessed', async () => {
       const rig = new Rig({ ...guessing, ...sevenBut() });
       const first = rig.related(0, 10, 0, 31);
       await run(rig, first);
-      expect(rig.scheduler.guesses.accepted).toBeGreaterThan(15);
+      expect(rig.scheduler.draftCounts.accepted).toBeGreaterThan(15);
       const turn = new Sequence({ id: 99, promptTokens: [...first.tokens, 1, 2, 3], maxTokens: 2, sampling: GREEDY, choice: 0 });
       await run(rig, turn);
       expect(turn.cached).toBe(40);
@@ -228,7 +228,7 @@ describe('Scheduler with states', () => {
       await rig.drain();
       expectDone(rig, kept);
       expect(kept.some(({ cached }) => cached > 0)).toBe(true);
-      expect(rig.scheduler.guesses.accepted > 0).toBe(guesses);
+      expect(rig.scheduler.draftCounts.accepted > 0).toBe(guesses);
     },
   );
 });

@@ -58,7 +58,7 @@ export class FakeRunner {
   run(batch: Batch): StepResult {
     this.batches.push(batch);
     const tokens: number[] = [];
-    const guesses: number[] = [];
+    const headDrafts: number[] = [];
     const items = [...batch.decodes, ...batch.prefills];
     // As StepEncoder tells a device which rows are of prompts.
     const first = items.length - batch.prefills.filter(isOfPrompt).length;
@@ -67,7 +67,7 @@ export class FakeRunner {
         const known = fromDevice && position === start ? this.#lastTokens.get(sequence.row) : sequence.tokens[position];
         const draft = drafts[position - start - count + drafts.length];
         const token = known ?? (draft === FROM_HEAD ? this.#guess(sequence, position, start + count - drafts.length) : draft);
-        if (draft === FROM_HEAD && known === undefined) guesses.push(token!);
+        if (draft === FROM_HEAD && known === undefined) headDrafts.push(token!);
         if (token === undefined) throw new Error(`sequence ${sequence.id} has no token at ${position}`);
         const previous = position === 0 ? undefined : this.#slots.get(this.#slot(sequence, position - 1));
         this.#slots.set(this.#slot(sequence, position), { position, token, before: previous ? chain(previous) : 0, ofPrompt: i >= first });
@@ -79,7 +79,7 @@ export class FakeRunner {
     this.#walkStates(items);
     if (this.#window !== undefined) this.#seeWindows(items, this.#window);
     batch.sampled.forEach(({ sequence }, i) => this.#lastTokens.set(sequence.row, tokens[i]!));
-    return { tokens: () => Promise.resolve(Uint32Array.from(tokens)), guesses: () => Promise.resolve(Uint32Array.from(guesses)) };
+    return { tokens: () => Promise.resolve(Uint32Array.from(tokens)), headDrafts: () => Promise.resolve(Uint32Array.from(headDrafts)) };
   }
 
   /** What a head would guess for a position behind `known` tokens: mostly what the model says. */

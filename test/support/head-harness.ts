@@ -93,17 +93,17 @@ export class HeadHarness {
   async guess(token: number, rounds: number): Promise<Float32Array[]> {
     this.#sequence.tokens.push(token);
     const item = this.#item(1 + rounds, new Array<number>(rounds).fill(FROM_HEAD));
-    this.#head.uploadGuesses({ decodes: [], prefills: [item], sampled: [] });
+    this.#head.uploadDrafts({ decodes: [], prefills: [item], sampled: [] });
     this.#sequence.tokens.pop();
     const { rows, ids, tokens } = this.#head;
     const rec = this.#device.record('guesses');
     this.#sampler.resolve(rec, tokens, ids, rows);
     const copies = Array.from({ length: rounds }, (_, round) => {
       const batch = this.#tensors.forwardInput(this.#tensors.decodeShape(rows, 1), ids);
-      const logits = this.#workspace.guess!(rec, this.#head.guess(round, batch), this.#kv);
+      const logits = this.#workspace.draft!(rec, this.#head.draftInput(round, batch), this.#kv);
       const copy = this.#device.tensor('logits of a guess', 'f32', [this.#vocabulary]);
       rec.copy(logits, copy, copy.byteLength);
-      this.#sampler.guess(rec, { logits, settings: this.#head.settings(round), ids, rows });
+      this.#sampler.draft(rec, { logits, settings: this.#head.settings(round), ids, rows });
       return copy;
     });
     rec.submit();

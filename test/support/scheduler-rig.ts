@@ -85,7 +85,7 @@ export class Rig {
     const take = (sequence: Sequence): void => {
       if (generated(sequence).length >= sequence.maxTokens) this.scheduler.finish(sequence);
     };
-    this.scheduler.complete(batch, await result.tokens(), take, await result.guesses?.());
+    this.scheduler.complete(batch, await result.tokens(), take, await result.headDrafts?.());
   }
 
   async drain(limit = 10000): Promise<void> {

@@ -17,7 +17,7 @@ import { expectUsual } from '../config-fields.ts';
 import { wholeShard } from '../shard.ts';
 import { loadAttention } from './attention.ts';
 import type { AttentionShare } from './attention.ts';
-import { loadDraftHead, recordFollow, recordGuess } from './draft-head.ts';
+import { loadDraftHead, recordFollow, recordDraft } from './draft-head.ts';
 import { planLayerKeys } from './key-plan.ts';
 import { layerInputsStorage, loadLayerInput, loadLayerInputs } from './layer-inputs.ts';
 import { PRE_NORMS, hasPages, kindOf, layerConfig, layerInputsConfig, likeDraftHead, partOf } from './stack-config.ts';
@@ -118,7 +118,7 @@ function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weigh
           if (input.follow) recordFollow(rec, stack, input, input.follow, kv);
           return ws.logits!;
         },
-        ...(weights.draftHead && { guess: (rec, input, kv) => recordGuess(rec, stack, input, kv) }),
+        ...(weights.draftHead && { draft: (rec, input, kv) => recordDraft(rec, stack, input, kv) }),
       };
     },
   };

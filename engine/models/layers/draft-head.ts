@@ -12,7 +12,7 @@ import { copyRows, gatherRows } from '../../ops/sample.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import type { GuessInput } from '../decoder.ts';
+import type { DraftInput } from '../decoder.ts';
 import type { FollowInput, ForwardInput } from '../forward-input.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import { attend, leaveKeys } from './attention.ts';
@@ -76,7 +76,7 @@ export function recordFollow<W, S>(rec: Recorder, stack: Stack<W, S>, input: For
 }
 
 /** Appends a pass that guesses one token for each row of the batch; returns the logits. */
-export function recordGuess<W, S>(rec: Recorder, stack: Stack<W, S>, { batch, hidden }: GuessInput, kv: KVCache): Tensor {
+export function recordDraft<W, S>(rec: Recorder, stack: Stack<W, S>, { batch, hidden }: DraftInput, kv: KVCache): Tensor {
   const { family, config, weights, ws } = stack;
   const { rows, tokens } = batch;
   const { eps } = config;

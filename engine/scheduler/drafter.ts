@@ -5,7 +5,7 @@ import { draftTokens } from './prompt-lookup.ts';
 import type { Sequence } from './sequence.ts';
 
 /** Where draft tokens come from, and how many a step verifies. */
-export interface GuessOptions {
+export interface DrafterOptions {
   /** Drafts by prompt lookup; absent = off. */
   readonly promptLookup?: PromptLookup | undefined;
   /** Drafts by the model's draft head: the most that one step verifies for a sequence; absent = off. */
@@ -18,12 +18,12 @@ export interface GuessOptions {
 }
 
 /** Chooses draft tokens and counts how many were accepted. */
-export class Guesses {
-  readonly #options: GuessOptions;
+export class Drafter {
+  readonly #options: DrafterOptions;
   #drafted = 0;
   #accepted = 0;
 
-  constructor(options: GuessOptions) {
+  constructor(options: DrafterOptions) {
     this.#options = options;
   }
 
@@ -49,7 +49,7 @@ export class Guesses {
     const count = Math.min(most, Math.floor(draftRows / running), budget, sequence.maxTokens - sequence.numGenerated - 1);
     if (count <= 0) return [];
     if (!promptLookup) return new Array<number>(count).fill(FROM_HEAD);
-    // A pending token is known to the device only: it is guessed as the first draft and then left out.
+    // A pending token is known to the device only: it is drafted first and then left out.
     return draftTokens(sequence.tokens, promptLookup, count + sequence.pending).slice(sequence.pending);
   }
 }
