@@ -1,7 +1,6 @@
 /**
- * What a caller may ask of the engine and what comes back. These are plain data (structured-clone
- * safe), because the engine runs outside its caller: in a child process under Node, in a Web Worker
- * in the browser. `protocol.ts` says which operation takes and gives which of them.
+ * The engine's requests and the events that answer them. All are plain data that structured cloning keeps, because the engine runs outside its caller: in a
+ * child process under Node, in a Web Worker in the browser. `protocol.ts` says which operation takes and yields which of them.
  */
 
 import type { SamplingParams } from './sampling.ts';
@@ -32,14 +31,14 @@ export interface ToolDefinition {
   readonly description?: string;
   /** JSON Schema of the arguments; absent = none. */
   readonly parameters?: unknown;
-  /** Arguments are held to the schema also where the model may choose not to call. */
+  /** Enforce the schema of the arguments also when the model may choose whether to call (`toolChoice: 'auto'`). */
   readonly strict?: boolean;
 }
 
-/** What an answer must look like. */
+/** The grammar that an answer is constrained to. */
 export type ResponseFormat = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: unknown };
 
-/** One token and its log-probability; `bytes` are its UTF-8 bytes, of which several tokens may make one character. */
+/** A token with its log-probability. `bytes` are its UTF-8 bytes; a character may be spread over several tokens. */
 export interface TokenLogprob {
   readonly token: string;
   readonly bytes: readonly number[];
@@ -48,54 +47,54 @@ export interface TokenLogprob {
 
 export interface ChatRequest {
   readonly messages: readonly ChatMessage[];
-  /** Goes to the model as it is, text or tokens, in place of the messages and their template; the answer is then plain text. */
+  /** A raw prompt, as text or token ids, used instead of `messages` and without the chat template; the answer is then plain text. */
   readonly prompt?: string | readonly number[];
   readonly sampling: SamplingParams;
-  /** Hard cap of generated tokens; absent = to the edge of the context. */
+  /** Most tokens to generate; absent = as many as the context has room for. */
   readonly maxTokens?: number;
-  /** Strings that end the answer; the text is cut before the match. */
+  /** Stop sequences: the answer ends before the first match. */
   readonly stop?: readonly string[];
   readonly stopTokenIds?: readonly number[];
   readonly ignoreEos?: boolean;
-  /** The answer cannot end by a token (end of sequence, stopTokenIds) before it has this many. Default 0. */
+  /** Tokens before which neither end-of-sequence nor `stopTokenIds` can end the answer. Default 0. */
   readonly minTokens?: number;
-  /** false = special tokens stay in the text. Default true. */
+  /** Leave special tokens out of the text. Default true. */
   readonly skipSpecialTokens?: boolean;
-  /** Number of choices. */
+  /** Number of choices. Default 1. */
   readonly n?: number;
-  /** Extra variables for the chat template. */
+  /** Further variables for the chat template. */
   readonly templateKwargs?: Readonly<Record<string, unknown>>;
-  /** Report each token's log-probability with this many alternatives (0..20); absent = not. */
+  /** Report each token's log-probability with this many alternatives (0..20); absent = no log-probabilities. */
   readonly logprobs?: number;
   readonly responseFormat?: ResponseFormat;
   readonly tools?: readonly ToolDefinition[];
-  /** Default auto where there are tools. */
+  /** Default: auto if there are tools. */
   readonly toolChoice?: 'none' | 'auto' | 'required' | { readonly name: string };
-  /** false = at most one call. Default true. */
+  /** Whether an answer may have several tool calls. Default true. */
   readonly parallelToolCalls?: boolean;
-  /** Namespace of the prefix cache: requests share cached prefixes only within it. */
+  /** Namespace of the prefix cache: cached prefixes are shared only between requests with the same salt. */
   readonly cacheSalt?: string;
-  /** Higher goes first, where the engine heeds priorities. Default 0. */
+  /** Higher goes first, if `enablePriorityScheduling` is on. Default 0. */
   readonly priority?: number;
-  /** Go on with the last message, the assistant's, instead of answering it. */
+  /** Continue the last message, which is the assistant's, instead of answering it. */
   readonly continueFinalMessage?: boolean;
-  /** false = leave a thinking model's tags in the text. Default true. */
+  /** Report the reasoning of a reasoning model separately, instead of leaving it and its tags in the text. Default true. */
   readonly separateReasoning?: boolean;
 }
 
-/** Text to tokenise: a prompt as it is, or messages as the model's template renders them. */
+/** Text to tokenise: a raw prompt, or messages rendered with the chat template. */
 export interface TokenizeRequest {
   readonly prompt?: string;
   readonly messages?: readonly ChatMessage[];
-  /** Whether a prompt gets the tokenizer's own, such as the beginning of a sequence; default true. Templates write theirs. */
+  /** Add the tokenizer's special tokens (such as BOS) to a raw prompt. Default true. Chat templates write their own. */
   readonly addSpecialTokens?: boolean;
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
 /**
- * Order: one `start` (after validation, tokenisation and admission: nothing was sent before it, so a
- * failure there is still a clean error), then deltas, then one `finish` a choice, then the iterator ends.
+ * Events in order: one `start`, deltas, one `finish` per choice; then the iterator ends. `start` comes after validation, tokenisation and admission, so a
+ * failure before it can still be answered with a plain error.
  */
 export type ChatEvent =
   | { readonly type: 'start'; readonly promptTokens: number; readonly cachedTokens: number }
@@ -104,9 +103,9 @@ export type ChatEvent =
       readonly index: number;
       readonly text: string;
       readonly tokens: number;
-      /** A thinking model's thoughts, apart from the answer. */
+      /** Reasoning of a reasoning model, which is not part of the answer. */
       readonly reasoning?: string;
-      /** `call` counts within the choice; the name comes first, then pieces of the arguments' JSON text. */
+      /** `call` numbers the calls of the choice from 0. The name comes first, then pieces of the arguments' JSON text. */
       readonly toolCalls?: readonly { readonly call: number; readonly name?: string; readonly arguments?: string }[];
       readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
     }
@@ -114,7 +113,7 @@ export type ChatEvent =
       readonly type: 'finish';
       readonly index: number;
       readonly reason: FinishReason;
-      /** The stop string or stop token id that matched, else null. */
+      /** The stop sequence or stop token id that ended the choice; null if neither did. */
       readonly stopReason: string | number | null;
       readonly completionTokens: number;
       readonly cachedTokens: number;
@@ -125,60 +124,60 @@ export interface SpeechRequest {
   readonly voice: string;
   /** 0.25..4; default 1. */
   readonly speed?: number;
-  /** Any integer of 64 bits; absent = random (the chosen one is in `start`). */
+  /** Any 64-bit integer; absent = random. The `start` event has the seed that is used. */
   readonly seed?: number;
 }
 
-/** One `start`, then `audio` chunks (one or more a sentence, in order), then one `finish`. */
+/** Events in order: one `start`, one or more `audio` chunks per sentence, one `finish`. */
 export type SpeechEvent =
   | { readonly type: 'start'; readonly seed: number; readonly sampleRate: number }
   | { readonly type: 'audio'; readonly samples: Float32Array; readonly text: string }
   | { readonly type: 'finish'; readonly inputTokens: number; readonly frames: number; readonly seconds: number };
 
 /**
- * Mono samples at 16 kHz in a file that caller and engine can both read, without a header and little-endian. The engine reads windows of it as
- * it needs them; the caller removes it once the call has ended.
+ * A file of mono samples at 16 kHz, little-endian and without a header, that caller and engine can both read. The engine reads it window by window; the caller
+ * removes it once the call has ended.
  */
 export interface SampleFile {
   readonly path: string;
-  /** `s16` = 16-bit integers of full scale 0x8000: what the source held, so that nothing is lost. */
+  /** `s16` = 16-bit integers with full scale 0x8000, which is lossless for a source of 16 bits. */
   readonly encoding: 's16' | 'f32';
-  /** Samples. */
+  /** Number of samples. */
   readonly length: number;
 }
 
 export interface TranscriptionRequest<Samples extends Float32Array | SampleFile = Float32Array> {
-  /** Mono samples at 16 kHz, -1..1 (engine/audio does decoding and resampling). */
+  /** Mono samples at 16 kHz in -1..1; engine/audio decodes and resamples. */
   readonly samples: Samples;
-  /** ISO-639-1; absent = the model's own detection or only language. */
+  /** ISO 639-1 code; absent = detected by the model, or its only language. */
   readonly language?: string;
-  /** Text that precedes the audio (spelling hints). */
+  /** Text that the model is told came before the audio, as a hint on spelling and style. */
   readonly prompt?: string;
-  /** 0 (default) = the likeliest text, and where that is too repetitive or too unlikely a window is decoded again at 0.2, 0.4 ... 1. */
+  /** Default 0 = the likeliest text; a window whose text is too repetitive or too unlikely is decoded again at 0.2, 0.4 ... 1. */
   readonly temperature?: number;
-  /** `word`: of segments, and of the words in them. */
+  /** Which times to report; `word` = of segments and of their words. */
   readonly timestamps?: 'none' | 'segment' | 'word';
-  /** Whether segments tell of each token how likely it was. */
+  /** Report the log-probability of each token. */
   readonly logprobs?: boolean;
-  /** Default transcribe; `translate` writes English, where the model's `translates` says so. */
+  /** Default transcribe. `translate` writes English, with models whose `translates` is true. */
   readonly task?: 'transcribe' | 'translate';
-  /** Whether audio in which nobody speaks is left out, or by which rules; default true where the engine has a model that tells. */
+  /** Skip audio without speech, by these rules if given. Default true if the engine has a voice activity model. */
   readonly vad?: boolean | VadRules;
 }
 
-/** What counts as speech, as OpenAI's `server_vad` says it. */
+/** Rules of voice activity detection, as in OpenAI's `server_vad`. */
 export interface VadRules {
-  /** Probability from which on a moment is speech. */
+  /** Probability of speech from which on audio counts as speech. */
   readonly threshold: number;
-  /** Audio before speech that is kept, ms. */
+  /** Audio kept before speech, in ms. */
   readonly prefixPaddingMs: number;
-  /** Silence that ends speech, ms. */
+  /** Silence that ends speech, in ms. */
   readonly silenceDurationMs: number;
 }
 
-/** Seconds from the start of the audio. */
+/** A word with its times, in seconds from the start of the audio. */
 export interface TranscriptWord {
-  /** As it is in the segment's text: punctuation belongs to its word, a space to the word after it. */
+  /** The word as it stands in the segment's text, with its punctuation and the space before it. */
   readonly text: string;
   readonly start: number;
   readonly end: number;
@@ -186,36 +185,36 @@ export interface TranscriptWord {
 
 export interface TranscriptSegment {
   readonly id: number;
-  /** Seconds from the start of the audio. */
+  /** Start and end in seconds from the start of the audio. */
   readonly start: number;
   readonly end: number;
   readonly text: string;
   readonly tokens: readonly number[];
-  /** Where the window that it was heard in begins, in hundredths of a second; what follows is the same for all segments of that window. */
+  /** Start of the segment's window, in hundredths of a second. This and the four fields below are the same for all segments of a window. */
   readonly seek: number;
-  /** That the window was decoded with: the request's, or where that is 0 the first at which the text was neither too repetitive nor too unlikely. */
+  /** Temperature that the window was decoded with: the request's, or, if that is 0, the first one whose text was neither too repetitive nor too unlikely. */
   readonly temperature: number;
   /** Mean log-probability of the window's tokens. */
   readonly avgLogprob: number;
-  /** Bytes of the window's text over bytes packed by zlib: high where a model repeats itself. */
+  /** Size of the window's text over its size compressed by zlib; high where the model repeats itself. */
   readonly compressionRatio: number;
-  /** Probability that nobody speaks in the window; 0 where the model has no token for it. */
+  /** Probability that the window has no speech; 0 if the model has no token for that. */
   readonly noSpeechProb: number;
-  /** In order; there when they were asked for. */
+  /** Words in order; present if the request asked for `word` times. */
   readonly words?: readonly TranscriptWord[];
-  /** Of `tokens`, when they were asked for. */
+  /** Log-probabilities of `tokens`; present if the request asked for them. */
   readonly logprobs?: readonly TokenLogprob[];
 }
 
-/** `segment`s in order (at least one a window that holds speech), then one `finish` with the whole text. */
+/** Events in order: one `start`, the segments (at least one for each window with speech), one `finish` with the whole text. */
 export type TranscriptionEvent =
   | {
       readonly type: 'start';
       readonly duration: number;
       readonly language: string;
-      /** What was heard in the first window with sound, where nobody said the language: the likeliest of those that the model knows. `language` is another where it was unlikely. */
+      /** The likeliest language of the first window with sound; present if the request named none. `language` is the fallback instead if this one is too unlikely. */
       readonly detected?: { readonly language: string; readonly probability: number };
-      /** What of the request is served otherwise than asked, in a sentence each. */
+      /** One sentence for each part of the request that is ignored or changed. */
       readonly warnings?: readonly string[];
     }
   | { readonly type: 'segment'; readonly segment: TranscriptSegment }
@@ -223,9 +222,9 @@ export type TranscriptionEvent =
       readonly type: 'finish';
       readonly text: string;
       readonly duration: number;
-      /** Of the audio and of the prompts of all windows. */
+      /** Tokens of the audio and of the prompts of all windows. */
       readonly inputTokens: number;
-      /** Those of the audio: its frames as the decoder sees them. */
+      /** The part of `inputTokens` that is audio: frames of the encoder's output. */
       readonly audioTokens: number;
       readonly outputTokens: number;
     };

@@ -1,4 +1,4 @@
-/** The caller's side of a message port: an Engine whose operations are done by the engine at the other end (host.ts). */
+/** The caller's side of a message port: a proxy of the engine at the other end (host.ts). */
 import type { EngineInfo, EngineStatus } from './api.ts';
 import { EngineError } from './errors.ts';
 import type { ClientMessage, HostMessage, MessagePortLike } from './host.ts';
@@ -7,20 +7,20 @@ import type { Operations } from './protocol.ts';
 import { EMPTY_STATUS } from './status.ts';
 import { Caller } from './util/rpc.ts';
 
-/** A proxy of the engine at the other end of a port. Usable once `ready` has resolved. */
+/** A proxy of an engine, usable once `ready` has resolved. */
 export type EngineClient = EngineConnection & Operations;
 
-/** The proxy of the engine that `serveEngine` serves at the other end of `port`; `goneWords` are what its calls say once that is gone. */
+/** Connects to the engine that `serveEngine` serves at the other end of `port`. `goneWords` is the message of calls once that engine is gone. */
 export function connectEngine(port: MessagePortLike, goneWords = 'the engine is gone; it is being restarted'): EngineClient {
   const connection = new EngineConnection(port, goneWords);
   return Object.assign(connection, connection.caller.methods);
 }
 
-/** What a client has besides the operations. */
+/** The members of EngineClient besides the operations. */
 class EngineConnection {
-  /** Resolves when the engine is loaded; rejects with EngineError('device_lost') if the port closes before. */
+  /** Resolves when the engine is loaded; rejects with EngineError('device_lost') if the port closes first. */
   readonly ready: Promise<void>;
-  /** performance.now() of the last message of any kind: hosts that live speak at least once a second. */
+  /** performance.now() of the last message of any kind; a live host sends at least one a second. */
   lastHeard = performance.now();
   readonly caller: Caller<typeof OPERATIONS>;
   readonly #post: (message: ClientMessage) => void;

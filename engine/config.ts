@@ -1,13 +1,13 @@
-/** Every engine setting, and the only place a setting is interpreted. */
+/** All settings of the engine. This is the only place that interprets them. */
 import { defaultsOf, defineSettings } from './util/setting.ts';
 import type { SettingsOf } from './util/setting.ts';
 
 export interface ModelSource {
   /** Folder (Node) or base URL (browser) of a checkpoint in its public format. */
   readonly path: string;
-  /** Served id; default: the folder's last name. */
+  /** Id that it is served under; default: the last part of the path. */
   readonly id?: string;
-  /** Of a chat model: what to sample with where its own files give no temperature, under generation_config.json's names. */
+  /** chat: sampling parameters, by their names in generation_config.json, for a model whose own files give no temperature. */
   readonly sampling?: Readonly<Record<string, number>>;
 }
 
@@ -15,12 +15,12 @@ export interface ModelSource {
 export interface PromptLookup {
   /** Most draft tokens of a sequence that one step verifies. */
   readonly draftTokens: number;
-  /** How many of the last tokens must have come before for a guess, at least, and how many are compared, at most. */
+  /** The shortest and the longest run of last tokens that is looked for in the earlier text. */
   readonly minMatch: number;
   readonly maxMatch: number;
 }
 
-/** Every setting of the engine: its name, which is SGLang's where SGLang has it, type, default, bounds and meaning; all else derives from the row. */
+/** The table of settings: name (SGLang's where SGLang has the setting), type, default, bounds and meaning. Flags, variables and documentation derive from it. */
 export const ENGINE_SETTINGS = defineSettings({
   trustRemoteCode: {
     type: 'boolean',
@@ -97,7 +97,7 @@ export const ENGINE_SETTINGS = defineSettings({
     value: 'N',
     help: 'with priorities: one higher by more than this takes a running place',
   },
-  /** Sequences with penalties or a format go without. */
+  /** Has no effect on sequences with penalties or a grammar. */
   speculativeNgram: {
     type: 'boolean',
     default: false,
@@ -175,7 +175,7 @@ export const ENGINE_SETTINGS = defineSettings({
     value: 'SHARE',
     help: 'share of the device memory for weights and KV pages',
   },
-  /** Bytes. */
+  /** In bytes; flags give GiB. */
   deviceMemory: {
     type: 'number',
     min: 0.1,
@@ -214,7 +214,7 @@ export const ENGINE_SETTINGS = defineSettings({
     value: 'LAYERS',
     help: 'layers of each group, as 12,12; auto = in proportion to measured speed',
   },
-  /** See `weightStorage`; f16 is read through unpack2x16float and so needs no adapter feature. */
+  /** See `weightStorage`. f16 is read with unpack2x16float, so it needs no adapter feature. */
   dtype: {
     type: 'string',
     choices: ['auto', 'f32', 'f16'],
@@ -222,7 +222,7 @@ export const ENGINE_SETTINGS = defineSettings({
     group: 'Device',
     help: 'storage of weights: auto = quantised ones as the file has them, others f16; arithmetic is f32',
   },
-  /** Matrices whose rows are no multiple of 32 stay as `dtype` has them. */
+  /** Matrices whose rows are not a multiple of 32 long are stored as `dtype` says. */
   quantization: {
     type: 'string',
     choices: ['none', 'q8_0', 'q4_0'],
@@ -230,7 +230,7 @@ export const ENGINE_SETTINGS = defineSettings({
     group: 'Device',
     help: 'bits that matrices of float weights are packed to as they load; tables of tokens have 8 at least',
   },
-  /** 'auto' = that of the weights. */
+  /** 'auto' = the float type of the weights. */
   kvCacheDtype: {
     type: 'string',
     choices: ['auto', 'f32', 'f16', 'int8'],
@@ -245,7 +245,7 @@ export const ENGINE_SETTINGS = defineSettings({
     group: 'API behaviour',
     help: "sampling where a request says nothing: the model's generation_config.json, then what is recommended for the model (docs/models.md), then temperature 0.7 and top_p 0.95; openai = 1 and 1",
   },
-  /** For a multilingual transcription model, where a request names no language. */
+  /** For multilingual transcription models, if a request names no language. */
   transcriptionLanguage: {
     type: 'string',
     default: 'en',
@@ -274,16 +274,16 @@ export const ENGINE_SETTINGS = defineSettings({
   },
 });
 
-/** What an engine is made with: the models it has, and every setting. */
+/** An engine's models and settings. */
 export interface EngineConfig extends SettingsOf<typeof ENGINE_SETTINGS> {
   readonly chat?: ModelSource;
   readonly speech?: ModelSource;
   readonly transcription?: ModelSource;
-  /** Folder of Silero VAD's weights, which tell the transcription model where somebody speaks; without it all audio is heard. */
+  /** Folder of Silero VAD, which finds the speech in audio before it is transcribed; absent = all audio is transcribed. */
   readonly vad?: Pick<ModelSource, 'path'>;
 }
 
-/** No models, and the default of every setting. */
+/** The default of every setting, without models. */
 export const DEFAULT_ENGINE_CONFIG: EngineConfig = defaultsOf(ENGINE_SETTINGS);
 
 /** Fills in defaults. */
@@ -291,20 +291,20 @@ export function resolveConfig(config: Partial<EngineConfig>): EngineConfig {
   return { ...DEFAULT_ENGINE_CONFIG, ...config };
 }
 
-/** Adapters that every layer of the chat model is split over, and groups of layers; naming several adapters asks for a split. */
+/** Sizes of tensor and pipeline parallelism of the chat model. Naming several adapters asks for a split. */
 export function splitOf({ tpSize, ppSize, adapters }: EngineConfig): { readonly tpSize: number; readonly ppSize: number } {
   const groups = ppSize === 'auto' ? 1 : ppSize;
   return { tpSize: tpSize === 'auto' ? (adapters.length > 1 && groups === 1 ? 2 : 1) : tpSize, ppSize: groups };
 }
 
-/** The adapter of each rank of the chat model, which is one unless it is split; undefined = the platform's best. */
+/** The adapter of each rank of the chat model, which has one rank unless it is split; undefined = the platform's best. */
 export function chatAdapters(config: EngineConfig): readonly (string | undefined)[] {
   const { tpSize, ppSize } = splitOf(config);
   const names = tpSize * ppSize > 1 && config.adapters.length > 0 ? config.adapters : [config.chatAdapter ?? config.adapter];
   return Array.from({ length: tpSize * ppSize }, (_, rank) => names[rank % names.length]);
 }
 
-/** From earlier text: with the token itself they are eight rows a sequence, what one dispatch of the software adapters' kernels takes. */
+/** Default number of drafts by prompt lookup: with the token itself they are eight rows per sequence, as many as one dispatch of the software adapters' kernels takes. */
 const LOOKUP_DRAFTS = 7;
 /** Default number of drafts by the model's draft head, which is less sure of each that follows one of its own. */
 const HEAD_DRAFTS = 3;
@@ -326,31 +326,31 @@ export function promptLookup(config: EngineConfig): PromptLookup | undefined {
   };
 }
 
-/** Prompt tokens a step. A step of 4096 takes seconds on a software adapter, and the decodes beside it as long: 'auto' is less there. */
+/** Prompt tokens per step. A step of 4096 takes seconds on a software adapter, and delays the decodes in it as long, so 'auto' is less there. */
 export function prefillChunkSize(setting: EngineConfig['chunkedPrefillSize'], software: boolean): number {
   if (setting !== 'auto') return setting;
   return software ? SOFTWARE_CHUNK : 4096;
 }
 
-/** Prompt tokens a step on software adapters; on GPUs the first step has as many, and 4096 those on which they take no more than a moment (PrefillPace). */
+/** Prompt tokens per step on software adapters. GPUs begin with as many, and go up to 4096 while steps stay short (PrefillPace). */
 export const SOFTWARE_CHUNK = 256;
 
 /** How weights are stored on a device. */
 export interface WeightStorage {
-  /** Of what is not in blocks. */
+  /** Type of weights that are not quantised. */
   readonly float: 'f32' | 'f16';
-  /** Quantised matrices stay in the blocks of the file. */
+  /** Keep matrices that the file has quantised in its blocks. */
   readonly keepBlocks: boolean;
-  /** What other matrices are packed to. */
+  /** Type that other matrices are quantised to. */
   readonly quantization: EngineConfig['quantization'];
 }
 
-/** The storage that the settings stand for. */
+/** The storage that the settings ask for. */
 export function weightStorage({ dtype, quantization }: Pick<EngineConfig, 'dtype' | 'quantization'>): WeightStorage {
   return { float: dtype === 'auto' ? 'f16' : dtype, keepBlocks: dtype === 'auto', quantization };
 }
 
-/** Nothing in blocks. */
+/** Storage without any quantised matrices. */
 export function floatStorage(float: WeightStorage['float']): WeightStorage {
   return { float, keepBlocks: false, quantization: 'none' };
 }

@@ -1,8 +1,8 @@
 import type { ENGINE_SETTINGS } from './config.ts';
 
 /**
- * The one error class of the engine. `code` is a stable slug that callers map to their own world
- * (the server maps it to an HTTP status, the playground to a message).
+ * Codes of EngineError, the engine's only error class. They are stable, and callers map them to their own terms: the server to an HTTP status, the playground to
+ * a message.
  */
 export type EngineErrorCode =
   | 'invalid_request' // the caller's input is wrong; `param` names the field
@@ -19,21 +19,21 @@ export type EngineErrorCode =
   | 'invalid_model' // a checkpoint that cannot be loaded: says which file, what was found, what is expected
   | 'internal'; // a bug
 
-/** What its operator can do: whoever shows the error spells the settings as they are set there, or leaves out what cannot be set. */
+/** What an operator can do about an error. Whoever shows it spells the settings as they are set there, and leaves out those that cannot be set. */
 export interface Remedy {
-  /** Such as "load it". */
+  /** What it achieves, such as "load it". */
   readonly does: string;
-  /** Any of them will do; a value is one that helps. */
+  /** Settings, any one of which helps; `value` is one that does. */
   readonly settings: readonly { readonly name: keyof typeof ENGINE_SETTINGS; readonly value?: string | number | boolean }[];
 }
 
-/** For values that f16 cannot hold. */
+/** The remedy for weights that f16 cannot represent. */
 export const LOAD_AS_F32: Remedy = { does: 'load it', settings: [{ name: 'dtype', value: 'f32' }] };
 
 export interface EngineErrorOptions {
   /** Dotted path of the offending field of the engine's request, e.g. `sampling.logitBias`. */
   readonly param?: string;
-  /** Its numbers, by name; plain JSON values only. */
+  /** Numbers and words of the message, by name; plain JSON values only. */
   readonly details?: Readonly<Record<string, number | string>>;
   readonly remedies?: readonly Remedy[];
   readonly cause?: unknown;
@@ -55,31 +55,31 @@ export class EngineError extends Error {
   }
 }
 
-/** What a request ends with when its caller went away. */
+/** The error of a request whose caller went away. */
 export function requestAborted(cause?: unknown): EngineError {
   return new EngineError('aborted', 'the request was aborted', { cause });
 }
 
-/** What a request ends with when its signal is aborted: the signal's reason where that is an EngineError, as a server gives that shuts down. */
+/** The error of a request whose signal was aborted: the signal's reason if that is an EngineError, such as a server's that shuts down. */
 export function abortErrorOf({ reason }: { readonly reason: unknown }): EngineError {
   return reason instanceof EngineError ? reason : requestAborted(reason);
 }
 
-/** What requests end with when a step on the device failed: nothing can be computed there any more. `model` is whose step it was, such as `chat`. */
+/** The error of all requests after a failed step, since nothing more can be computed on the device. `model` names whose step it was, such as `chat`. */
 export function stepFailed(model: string, error: unknown): EngineError {
   if (error instanceof EngineError && error.code === 'device_lost') return error;
   return new EngineError('device_lost', `a step of the ${model} model failed: ${String(error)}`, { cause: error });
 }
 
-/** What requests end with, or are refused with, when the engine closes. */
+/** The error of requests that are running or arrive while the engine closes. */
 export function engineClosing(): EngineError {
   return new EngineError('shutting_down', 'the engine is closing');
 }
 
-/** Refusals that name a place already: of a model that is loaded as a part of another, it is not the other's. */
+/** Errors that name their model's path already. Of a model that is loaded as part of another, that must not become the other's path. */
 const placed = new WeakSet<EngineError>();
 
-/** What `loading` gives; its refusals name the model's place, where they do not name a file there. */
+/** Waits for `loading`. Adds the model's path to an error that refuses the model, unless it names a file there. */
 export async function namingModel<T>(path: string, loading: Promise<T>): Promise<T> {
   try {
     return await loading;
@@ -93,7 +93,7 @@ export async function namingModel<T>(path: string, loading: Promise<T>): Promise
   }
 }
 
-/** A programmer's mistake: throws with both sides of the broken expectation in the message. */
+/** Throws EngineError('internal') if a condition that only a bug can break does not hold. The message has both sides of the expectation. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new EngineError('internal', `assertion failed: ${message}`);
 }
@@ -107,14 +107,14 @@ export interface PlainError {
   readonly remedies?: readonly Remedy[];
 }
 
-/** Anything thrown, as plain data; what is no EngineError is a bug and becomes `internal`. */
+/** Converts anything thrown to plain data; an error that is no EngineError is a bug and becomes `internal`. */
 export function toPlainError(error: unknown): PlainError {
   if (!(error instanceof EngineError)) return { code: 'internal', message: error instanceof Error ? error.message : String(error) };
   const { code, message, param, details, remedies } = error;
   return { code, message, ...(param !== undefined && { param }), ...(details && { details }), ...(remedies.length > 0 && { remedies }) };
 }
 
-/** The EngineError that a PlainError was made from. */
+/** Restores the EngineError of a PlainError. */
 export function fromPlainError({ code, message, ...options }: PlainError): EngineError {
   return new EngineError(code, message, options);
 }

@@ -5,17 +5,17 @@ import type { Engine } from './protocol.ts';
 import { Answerer, batched } from './util/rpc.ts';
 import type { CallMessage, NewsMessage } from './util/rpc.ts';
 
-/** The little that is needed of a port; messages arrive in the order they were posted. */
+/** The part of a message port that is used. Messages must arrive in the order in which they were posted. */
 export interface MessagePortLike {
   post(message: unknown, transfer?: readonly ArrayBuffer[]): void;
   onMessage(callback: (message: unknown) => void): void;
   onClose(callback: () => void): void;
 }
 
-/** From the client. */
+/** Messages from the client. */
 export type ClientMessage = CallMessage | { readonly type: 'close' };
 
-/** From the host; `status` about ten times a second while it changes, else once a second. */
+/** Messages from the host; `status` comes about ten times a second while it changes, else once a second. */
 export type HostMessage =
   | NewsMessage
   | { readonly type: 'hello'; readonly info: EngineInfo; readonly status: EngineStatus }
@@ -26,7 +26,7 @@ const STATUS_INTERVAL = 100; // ms
 /** Unchanged snapshots are skipped, but never this many in a row: the client takes silence for a hang. */
 const HEARTBEAT_EVERY = 10;
 
-/** Serves `engine` to the client at the other end of `port` until that asks to close or goes away; then the engine is closed. */
+/** Serves `engine` to the client at the other end of `port`. Closes it when the client asks for that or goes away. */
 export function serveEngine(engine: Engine, port: MessagePortLike, log: (line: string) => void = () => {}): void {
   const post = (message: HostMessage, transfer?: readonly ArrayBuffer[]): void => port.post(message, transfer);
   const answerer = new Answerer(OPERATIONS, engine, batched(post), log);

@@ -1,4 +1,4 @@
-/** The engine's public surface. */
+/** The engine's public API. */
 export type * from './api.ts';
 export { connectEngine } from './client.ts';
 export type { EngineClient } from './client.ts';

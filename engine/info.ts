@@ -1,4 +1,4 @@
-/** What the engine says of itself: its models, their memory, its adapter and its kernels. Plain data, as in `api.ts`. */
+/** What an engine reports of itself: models, memory, adapter and kernels. Plain data, as in `api.ts`. */
 import type { ModelTask } from './model-types.ts';
 
 export interface ModelInfo {
@@ -7,86 +7,86 @@ export interface ModelInfo {
   readonly task: ModelTask;
   /** config.json's model_type, e.g. `llama`. */
   readonly architecture: string;
-  /** What its weights are published as where that is not safetensors, e.g. `GGUF Q4_K_M`. */
+  /** Format of the checkpoint if it is not safetensors, e.g. `GGUF Q4_K_M`. */
   readonly format?: string;
   readonly parameters: number;
-  /** Bytes of weights on the device. */
+  /** Size of the weights on the device, in bytes. */
   readonly weightBytes: number;
   /** chat: effective context in tokens. */
   readonly contextLength?: number;
-  /** chat: tokens the model itself is made for; the settings and the memory may allow fewer. */
+  /** chat: context that the model was trained for, in tokens; settings and memory may allow less. */
   readonly ownContextLength?: number;
-  /** chat: what a request that says nothing is sampled with, by HTTP names; numbers that change nothing are left out. */
+  /** chat: default sampling parameters by their HTTP names, without those that have no effect. */
   readonly sampling?: Readonly<Record<string, number>>;
-  /** chat: `fast` where prompts take subgroup matrices: it was asked for, and the adapter has them. */
+  /** chat: `fast` if prompts are computed with subgroup matrices, which needs the setting and an adapter that has them. */
   readonly numerics?: 'invariant' | 'fast';
-  /** chat: what it takes of the device's memory. */
+  /** chat: use of the device's memory. */
   readonly memory?: MemoryUse;
-  /** chat, split over several devices: each one's adapter and memory, of which `memory` is the fullest. */
+  /** chat, if split over several devices: adapter and memory of each; `memory` is that of the fullest one. */
   readonly ranks?: readonly { readonly adapter: string; readonly memory: MemoryUse }[];
-  /** speech: voice names; sample rate in Hz. */
+  /** speech: names of the voices, and the sample rate in Hz. */
   readonly voices?: readonly string[];
   readonly sampleRate?: number;
-  /** transcription: the languages that it knows, as ISO 639-1; whether it can write English for speech in other languages. */
+  /** transcription: languages of the model, as ISO 639-1 codes, and whether it can translate speech into English. */
   readonly languages?: readonly string[];
   readonly translates?: boolean;
-  /** Its adapter, where that is another than the engine's. */
+  /** The model's adapter, if it is not the engine's. */
   readonly adapter?: AdapterInfo;
 }
 
-/** What the models of one device take of its memory, in bytes, as it was planned before they were loaded. */
+/** The planned use of one device's memory, in bytes, made before its models are loaded. */
 export interface MemoryPlan {
   readonly deviceBytes: number;
-  /** Who says how much the device has, e.g. `as set`, `nvidia-smi`. */
+  /** Where `deviceBytes` comes from, e.g. `as set`, `nvidia-smi`. */
   readonly source: string;
-  /** Share of the device's memory that may be taken. */
+  /** Share of the device's memory that may be used. */
   readonly fraction: number;
   readonly models: readonly ModelMemory[];
-  /** All models together. */
+  /** Total of all models. */
   readonly totalBytes: number;
 }
 
-/** One model's part of a plan. */
+/** A model's part of a MemoryPlan. */
 export interface ModelMemory {
   readonly id: string;
   readonly task: ModelTask;
   readonly weightBytes: number;
-  /** Activations, tables and caches of a fixed size. */
+  /** Activations, tables and other buffers of a fixed size. */
   readonly activationBytes: number;
-  /** chat: pages of keys and values. */
+  /** chat: KV pages. */
   readonly pages?: MemoryUse;
 }
 
-/** What a model's files say of it before it is loaded. */
+/** What the headers of a model's files tell before it is loaded. */
 export interface ModelDescription extends Pick<
   ModelInfo,
   'id' | 'task' | 'architecture' | 'format' | 'weightBytes' | 'ownContextLength' | 'voices' | 'sampleRate' | 'languages' | 'translates'
 > {
-  /** chat: bytes of keys and values a token, of the layers that keep them. */
+  /** chat: bytes of keys and values per token, of the layers with full attention. */
   readonly tokenBytes?: number;
-  /** chat: the same of the layers that see a window only, of a text that fills it; absent = there are none. */
+  /** chat: bytes of keys and values of the sliding-window layers when their window is full; absent = there are none. */
   readonly windowBytes?: number;
 }
 
-/** A device's memory and what a chat model takes of it, in bytes. */
+/** A device's memory and a chat model's use of it, in bytes. */
 export interface MemoryUse {
   readonly deviceBytes: number;
-  /** Who says how much the device has, e.g. `as set`, `nvidia-smi`. */
+  /** Where `deviceBytes` comes from, e.g. `as set`, `nvidia-smi`. */
   readonly source: string;
-  /** Share of the device's memory that may be taken. */
+  /** Share of the device's memory that may be used. */
   readonly fraction: number;
-  /** Taken by models loaded before. */
+  /** Used by models that were loaded earlier. */
   readonly otherBytes: number;
   readonly weightBytes: number;
   readonly activationBytes: number;
   readonly kvBytes: number;
   readonly kvPages: number;
-  /** Of the layers that see a window only, where there are such: their pages are let go behind it. `kvPages` are those of the others then. */
+  /** Pages of the sliding-window layers, which are freed once they lie behind the window; absent = no such layers. `kvPages` does not count them. */
   readonly windowPages?: number;
-  /** Tokens a page. */
+  /** Tokens per page. */
   readonly pageSize: number;
   readonly kvCacheDtype: string;
-  /** Of a model with recurrent layers: slots for states of sequences, running and cached, and what they take. */
+  /** Recurrent-state slots for running and cached sequences, and their bytes; absent = no recurrent layers. */
   readonly stateSlots?: number;
   readonly stateBytes?: number;
 }
@@ -96,36 +96,36 @@ export interface AdapterInfo {
   readonly vendor: string;
   readonly architecture: string;
   readonly software: boolean;
-  /** What kernels are shaped for: SIMD units that a driver makes a GPU of, or workgroups with memory of their own. */
+  /** Which kernels it gets: `cpu` = shaped for the SIMD registers of a software adapter, `generic` = shaped for a GPU's workgroups and their memory. */
   readonly family: 'cpu' | 'generic';
   readonly features: readonly string[];
   readonly limits: Readonly<Record<string, number>>;
 }
 
 export interface EngineInfo {
-  /** The chat model's, or that of the first model there is. */
+  /** Adapter of the chat model, or of the first model if there is none. */
   readonly adapter: AdapterInfo;
   readonly models: readonly ModelInfo[];
-  /** By device, the chat model's first; those of a split chat model plan for themselves (ModelInfo.ranks). */
+  /** Plans by device, the chat model's first. The devices of a split chat model have plans of their own (ModelInfo.ranks). */
   readonly memory?: readonly MemoryPlan[];
   readonly kernels?: KernelReport;
 }
 
-/** What the self-test at start found. */
+/** Results of the self-test and the autotune at start. */
 export interface KernelReport {
-  /** Pipelines that gave what plain loops give, on all devices, those of a split model included. */
+  /** Number of pipelines that agreed with the plain reference, over all devices and the ranks of a split model. */
   readonly tested: number;
-  /** Kernels that failed, and those that do their work now. */
+  /** Kernels that failed, each with its replacement and the reason. */
   readonly replaced: readonly { readonly kernel: string; readonly by: string; readonly why: string }[];
-  /** What was measured, now or at an earlier start; absent where there was nothing to choose. */
+  /** Choices of the autotune, made now or at an earlier start; absent if there was nothing to choose. */
   readonly tuned?: readonly TunedKernel[];
 }
 
-/** What was chosen for a class of shapes. */
+/** The autotune's choice for a class of shapes. */
 export interface TunedKernel {
   readonly shape: string;
   readonly chosen: string;
-  /** By candidate, the one that is taken without a measurement first; absent where an earlier start measured. */
+  /** Time of each candidate, the default first; absent if an earlier start measured. */
   readonly microseconds?: Readonly<Record<string, number>>;
 }
 
@@ -134,9 +134,9 @@ export interface ProfileEntry {
   readonly label: string;
   readonly count: number;
   readonly milliseconds: number;
-  /** Of each time that it ran, of the first some ten thousand of all: start, since the first of all, and length, in microseconds. */
+  /** Start (relative to the first dispatch of all) and duration in microseconds of each run, among the first ten thousand or so dispatches. */
   readonly spans?: readonly (readonly [start: number, length: number])[];
-  /** What it read and wrote, in bytes, and computed, all together; and what of it is for each position of its sequences. */
+  /** Bytes read and written, and arithmetic operations, in total; `...APosition` is the part that grows with each position of the sequences. */
   readonly work?: {
     readonly read: number;
     readonly written: number;

@@ -1,6 +1,6 @@
 /**
- * The engine's operations: a row each. Its interface, the client on the caller's side, the host on the engine's, the supervisor and the
- * replay of the server all derive from this table. A new operation is a row here, a method of its name in the task, and its route.
+ * The engine's operations, one row each. The Engine interface, the client on the caller's side, the host on the engine's side, and the server's supervisor with
+ * its replay all derive from this table. To add an operation: a row here, a method of that name in its task, and a route.
  */
 import type {
   ChatEvent, ChatRequest, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SampleFile, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
@@ -8,64 +8,64 @@ import type {
 import { methodsOf, stream, value } from './util/rpc.ts';
 import type { Method, Methods, ValueOperation } from './util/rpc.ts';
 
-/** A row, whatever its types. */
+/** A row of the table, with its request and result types erased. */
 export interface OperationRow {
   readonly kind: 'stream' | 'value';
-  /** The task whose method of the operation's name does it; absent = the engine's own. */
+  /** The task that implements the operation; absent = the engine itself. */
   readonly task?: ModelInfo['task'];
-  /** The request with which a call is made again whose engine was lost after `first`, its first event. Absent = the same. */
+  /** The request to replay a call with when its engine was lost after the event `first`; absent = the same request. */
   again?(request: unknown, first: unknown): unknown;
 }
 
 /**
- * Windows: enough that a reader that keeps up never waits for a round trip, little enough that one that does not stops its producer soon.
- * Audio chunks are large, so fewer of them.
+ * `window` is the number of events in flight. It is large enough that a reader that keeps up never waits for a round trip, and small enough that a slow reader
+ * soon stops its producer. Audio chunks are large, so there are fewer of them.
  */
 export const OPERATIONS = {
   chat: { task: 'chat', ...stream<ChatRequest, ChatEvent>({ window: 64 }) },
   synthesize: {
     task: 'speech',
     ...stream<SpeechRequest, SpeechEvent>({ window: 4 }),
-    // The seed that was announced is the seed that is spoken with.
+    // The `start` event has announced a seed, so the replay must use it.
     again: (request: SpeechRequest, first: SpeechEvent) => (first.type === 'start' ? { ...request, seed: first.seed } : request),
   },
   transcribe: { task: 'transcription', ...stream<TranscriptionRequest<Float32Array | SampleFile>, TranscriptionEvent>({ window: 16 }) },
-  /** The chat model's token ids of a text. */
+  /** Token ids of a text by the chat model's tokenizer. */
   tokenize: { task: 'chat', ...value<TokenizeRequest, readonly number[]>() },
-  /** Text of the chat model's token ids, special tokens included; throws EngineError('invalid_request') for ids it does not have. */
+  /** Text of the chat model's token ids, special tokens included. Throws EngineError('invalid_request') for ids outside the vocabulary. */
   detokenize: { task: 'chat', ...value<readonly number[], string>() },
-  /** Forgets every cached prefix that no running chat reads. */
+  /** Drops the cached prefixes that no running sequence uses. */
   flushCache: { task: 'chat', ...value<void, void>() },
-  /** Switches timing of every dispatch on or off; gives what was measured meanwhile, longest first. */
+  /** Switches the timing of dispatches on or off; returns what was measured since it was switched on, longest first. */
   profile: value<boolean, readonly ProfileEntry[]>(),
 } as const satisfies Readonly<Record<string, OperationRow>>;
 
 export type OperationName = keyof typeof OPERATIONS;
 
-/** The methods of the operations. */
+/** The operations as methods. */
 export type Operations = Methods<typeof OPERATIONS>;
 
-/** A task's implementation of an operation; one value may come at once. */
+/** How a task implements an operation. The value of a `value` operation may be returned without a promise. */
 type Implementation<Row> =
   Row extends ValueOperation<infer Request, infer Value> ? (request: Request) => Value | Promise<Value> : Method<Row>;
 
-/** What a task must implement: the operations with its name, or with none for the engine itself. */
+/** The operations that a task must implement; those without a task belong to the engine itself. */
 export type TaskOperations<Task extends ModelInfo['task'] | undefined> = {
   readonly [Name in OperationName as TaskOf<Name> extends Task ? Name : never]: Implementation<(typeof OPERATIONS)[Name]>;
 };
 type TaskOf<Name extends OperationName> = (typeof OPERATIONS)[Name] extends { readonly task: infer Task } ? Task : undefined;
 
-/** All methods, each made by `make`; it returns events or a promise, as the row says. */
+/** All operations as methods. `make` makes one: a function that returns an iterator of events or a promise, depending on the row's kind. */
 export function operations(
   make: (name: OperationName, row: OperationRow) => (request: unknown, signal: AbortSignal) => unknown,
 ): Operations {
   return methodsOf(OPERATIONS, (name) => make(name as OperationName, OPERATIONS[name as OperationName]));
 }
 
-/** The operations and the engine's life. Implemented by tasks/engine.ts, and by client.ts on the caller's side of a port. */
+/** An engine: its operations, status and end. Implemented by tasks/engine.ts, and by client.ts on the caller's side of a port. */
 export interface Engine extends Operations {
   info(): EngineInfo;
   status(): EngineStatus;
-  /** Finishes nothing: aborts what runs, frees the device. */
+  /** Aborts running requests and releases the device. */
   close(): Promise<void>;
 }

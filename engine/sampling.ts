@@ -1,25 +1,25 @@
 /**
- * The numbers that say how a token is chosen, each one row of one table. Derived from it: SamplingParams, the HTTP fields and their ranges, the defaults,
- * the words of the GPU's row (ops/sampling-row.ts), the cuts of a split vocabulary and the playground's sliders.
+ * The sampling parameters, one row each. Derived from the table: SamplingParams, the HTTP fields and their ranges, the defaults, the words of the GPU's row
+ * (ops/sampling-row.ts), the thresholds of a split vocabulary and the playground's sliders.
  */
 import { EngineError } from './errors.ts';
 
-/** A control of the playground; its range may be narrower than the field's. */
+/** A slider of the playground; its range may be narrower than the parameter's. */
 interface SamplingControl {
   readonly label: string;
   readonly max: number;
   readonly step: number;
-  /** What the page starts with, where that is not the default. */
+  /** Initial value, if it is not the default. */
   readonly initial?: number;
 }
 
-/** One row of logits, as a cut sees it. */
+/** A row of logits, from which a cut computes its threshold. */
 export interface CutRow {
   /** The largest logit. */
   readonly top: number;
   /** 1 / temperature. */
   readonly inverseTemperature: number;
-  /** The logits that no mask ruled out: all of them for cuts that are `wholeRow`, else the largest. */
+  /** The logits of tokens that no mask excludes: all of them if the cut is `wholeRow`, else the largest ones. */
   readonly logits: Float32Array;
 }
 
@@ -27,7 +27,7 @@ interface SamplingField {
   /** Name in the HTTP API, in generation_config.json and in the WGSL struct. */
   readonly wire: string;
   readonly meaning: string;
-  /** `draw`: how the draw is made; `cut`: which tokens it may give, a word of the GPU's row; `penalty`: what changes the logits before. */
+  /** `penalty` changes the logits; `cut` then restricts the candidates, and is a word of the GPU's row; `draw` decides how one of them is drawn. */
   readonly stage: 'draw' | 'cut' | 'penalty';
   /** Type of a cut's word. */
   readonly type?: 'f32' | 'u32';
@@ -37,23 +37,23 @@ interface SamplingField {
   /** `min` itself is refused. */
   readonly aboveMin?: true;
   readonly integer?: true;
-  /** Absent = drawn at random. A cut or penalty with this value does nothing. */
+  /** Default; absent = drawn at random. A cut or penalty with this value has no effect. */
   readonly default?: number;
-  /** generation_config.json may give another default. */
+  /** Whether generation_config.json may give another default. */
   readonly configured?: true;
-  /** The default where that file says nothing of how to sample: at 1, small models write gibberish. */
+  /** Default if that file says nothing about sampling: at temperature 1 small models write gibberish. */
   readonly unsaid?: number;
-  /** The smallest logit that a cut keeps, for cuts that are a distance from the largest; needs no order of the tokens. */
+  /** For cuts that keep a distance from the largest logit: the smallest logit that is kept. They need no sorting. */
   readonly floor?: (value: number, row: CutRow) => number;
-  /** `floor` needs the logits of the whole vocabulary: ranks that share one exchange such rows whole. */
+  /** Whether `floor` needs the logits of the whole vocabulary, which ranks with a slice each must then exchange. */
   readonly wholeRow?: true;
   readonly control?: SamplingControl;
 }
 
-/** Logits at or below this are those of tokens that may not come: masked, or banned by a bias. */
+/** Logits at or below this belong to excluded tokens: masked, or banned by a bias. */
 const RULED_OUT = -1e29;
 
-/** Standard deviation of the logits of tokens that may come. */
+/** Standard deviation of the logits of tokens that are not excluded. */
 function deviation(logits: Float32Array): number {
   const possible = logits.filter((logit) => logit > RULED_OUT);
   const count = Math.max(1, possible.length);
@@ -61,7 +61,7 @@ function deviation(logits: Float32Array): number {
   return Math.sqrt(possible.reduce((sum, logit) => sum + (logit - mean) ** 2, 0) / count);
 }
 
-/** The table. Cuts apply in the order of sample_threshold.wgsl: top-k, top-p, then those with a floor. */
+/** The table of sampling parameters. Cuts apply in the order of sample_threshold.wgsl: top-k, top-p, then those with a floor. */
 export const SAMPLING = {
   /** >= 0; below 1e-6 means greedy. */
   temperature: {
@@ -113,7 +113,7 @@ export const SAMPLING = {
     floor: (value, { top, inverseTemperature }) => top + Math.log(value) / inverseTemperature,
     control: { label: 'Min-p', max: 1, step: 0.01 },
   },
-  /** >= 0; 0 = off. Default 0. Tang et al. 2024, Top-nσ: what it keeps does not depend on the temperature. */
+  /** >= 0; 0 = off. Default 0. Tang et al. 2024, Top-nσ: the tokens that it keeps do not depend on the temperature. */
   topNSigma: {
     wire: 'top_n_sigma',
     meaning: 'Keeps tokens whose logit is within this many standard deviations (of all logits that may come) of the largest; 0 is off.',
@@ -128,8 +128,8 @@ export const SAMPLING = {
     control: { label: 'Top-nσ, 0 = off', max: 5, step: 0.1 },
   },
   /**
-   * Any integer of 64 bits; absent = random. Beyond 2^53 it is the nearest double, which is all that is left of a JSON number there. Keyed with (choice,
-   * position), so independent of the batch.
+   * Any 64-bit integer; absent = random. Beyond 2^53 it is the nearest double, as every JSON number is. Random numbers are keyed by (seed, choice, position), so a
+   * draw does not depend on the batch.
    */
   seed: {
     wire: 'seed',
@@ -139,7 +139,7 @@ export const SAMPLING = {
     max: 2 ** 63,
     integer: true,
   },
-  /** > 0; 1 = off. Over prompt and answer. */
+  /** > 0; 1 = off. Counts tokens of the prompt and the answer. */
   repetitionPenalty: {
     wire: 'repetition_penalty',
     meaning: 'Makes tokens of prompt and answer less likely; 1 is off.',
@@ -150,7 +150,7 @@ export const SAMPLING = {
     default: 1,
     configured: true,
   },
-  /** -2..2, over the answer. Default 0. */
+  /** -2..2. Default 0. Counts tokens of the answer only. */
   presencePenalty: {
     wire: 'presence_penalty',
     meaning: 'Subtracted from the logits of tokens that the answer has.',
@@ -159,7 +159,7 @@ export const SAMPLING = {
     max: 2,
     default: 0,
   },
-  /** -2..2, over the answer. Default 0. */
+  /** -2..2. Default 0. Counts tokens of the answer only. */
   frequencyPenalty: {
     wire: 'frequency_penalty',
     meaning: 'Subtracted from the logits of tokens once for each time the answer has them.',
@@ -173,51 +173,52 @@ export const SAMPLING = {
 type Table = typeof SAMPLING;
 export type SamplingName = keyof Table;
 type Having<Property> = { [K in SamplingName]: Table[K] extends Property ? K : never }[SamplingName];
-/** Names of the cuts, of the penalties and of what the playground has a control for. */
+/** Names of the cuts, of the penalties, and of the parameters with a slider in the playground. */
 export type CutName = Having<{ readonly stage: 'cut' }>;
 export type PenaltyName = Having<{ readonly stage: 'penalty' }>;
 export type ControlName = Having<{ readonly control: SamplingControl }>;
-/** The numbers by their names in the HTTP API. */
+/** Sampling parameters by their names in the HTTP API. */
 export type WireSampling = { readonly [K in SamplingName as Table[K]['wire']]?: number | undefined };
 
-/** The most entries of a request's `logitBias` and of its `stopTokenIds`: steps have room for as many. */
+/** Most entries of a request's `logitBias` and `stopTokenIds`; the buffers of a step have room for as many. */
 export const MAX_BIASES = 1024;
 export const MAX_STOP_TOKENS = 1024;
 
-/** Sampling settings of one sequence. Absent fields take the model's defaults (samplingDefaults). */
+/** Sampling parameters of one sequence. Absent ones take the model's defaults (samplingDefaults). */
 export type SamplingParams = { readonly [K in SamplingName]?: number } & {
   /** Token id -> -100..100, added to the logit. */
   readonly logitBias?: Readonly<Record<string, number>>;
 };
 
-/** A row of the table, for code that goes over all of them. */
+/** A row of the table, for code that loops over all rows. */
 export const samplingField = (name: SamplingName): SamplingField => SAMPLING[name];
 
-/** Every name, in the table's order. */
+/** All names, in the order of the table. */
 export const SAMPLING_NAMES = Object.keys(SAMPLING) as SamplingName[];
 export const CUT_NAMES = SAMPLING_NAMES.filter((name): name is CutName => SAMPLING[name].stage === 'cut');
-/** In the order of the words that penalize_logits.wgsl reads. */
+/** Names of the penalties, in the order of the words that penalize_logits.wgsl reads. */
 export const PENALTY_NAMES = SAMPLING_NAMES.filter((name): name is PenaltyName => SAMPLING[name].stage === 'penalty');
 export const CONTROL_NAMES = SAMPLING_NAMES.filter((name): name is ControlName => 'control' in SAMPLING[name]);
 
-/** A number for each of these names. */
+/** Makes a record with a number for each of the names. */
 export function samplingNumbers<K extends SamplingName>(names: readonly K[], of: (name: K) => number): Record<K, number> {
   return Object.fromEntries(names.map((name) => [name, of(name)])) as Record<K, number>;
 }
 
-/** A number for every row that has one, used where a request says nothing. */
+/** The value of each parameter (but the seed) for requests that do not give one. */
 export type SamplingDefaults = Readonly<Record<Exclude<SamplingName, 'seed'>, number>>;
 
 /**
- * What a model is sampled with: its generation_config.json's numbers; where that gives no temperature, the numbers `recommended` for it beside them (under
- * the same names); where neither does, ones at which a model stays sensible. `openai` ignores all of it, as OpenAI's API has fixed defaults.
+ * The default sampling parameters of a model: those of its generation_config.json (`file`); if that gives no temperature, with the `recommended` ones (by the same
+ * names) beside them; if neither gives one, values at which small models stay sensible. `openai` ignores both, since OpenAI's API has fixed defaults. Throws
+ * EngineError('invalid_model') for a value that is out of range.
  */
 export function samplingDefaults(
   file: Readonly<Record<string, unknown>>,
   policy: 'model' | 'openai',
   recommended: Readonly<Record<string, number>> = {},
 ): SamplingDefaults {
-  // A file's temperature was chosen together with what else stands there: nothing is mixed into it.
+  // A file's temperature was chosen together with its other parameters, so no recommended ones are mixed in.
   const generation = typeof file['temperature'] === 'number' ? file : { ...recommended, ...numbersOf(file) };
   const isSaid = policy === 'openai' || typeof generation['temperature'] === 'number';
   const names = SAMPLING_NAMES.filter((name) => name !== 'seed');
@@ -231,7 +232,7 @@ export function samplingDefaults(
   return used;
 }
 
-/** Throws for a number that means nothing, such as a penalty that divides by 0. Files may go beyond what requests may at most. */
+/** Throws for a value below the minimum, such as a penalty of 0, which would divide by it. Files may exceed the maximum of requests. */
 function expectAboveMin(name: SamplingName, value: number): void {
   const { wire, min, aboveMin }: SamplingField = SAMPLING[name];
   if (aboveMin ? value > min : value >= min) return;
@@ -241,7 +242,7 @@ function expectAboveMin(name: SamplingName, value: number): void {
 const numbersOf = (file: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   Object.fromEntries(Object.entries(file).filter(([, value]) => typeof value === 'number'));
 
-/** The defaults that change anything, under their HTTP names; of a greedy model that is the temperature alone. */
+/** The defaults that have an effect, by their HTTP names; for a greedy model cuts have none. */
 export function shownDefaults(defaults: SamplingDefaults): Readonly<Record<string, number>> {
   const isGreedy = defaults.temperature === 0;
   const names = SAMPLING_NAMES.filter((name) => name !== 'seed').filter(
@@ -250,19 +251,19 @@ export function shownDefaults(defaults: SamplingDefaults): Readonly<Record<strin
   return Object.fromEntries(names.map((name) => [SAMPLING[name].wire, defaults[name]]));
 }
 
-/** Cuts that keep every token. */
+/** Values of the cuts that keep every token. */
 export const NO_CUTS: Readonly<Record<CutName, number>> = samplingNumbers(CUT_NAMES, (name) => SAMPLING[name].default);
 
-/** Settings of a greedy sequence, with every default filled in. */
+/** Parameters of a greedy sequence, with all defaults filled in. */
 export const GREEDY_SAMPLING = { ...NO_CUTS, temperature: 0, seed: 0 };
 
-/** The numbers under their HTTP names; absent ones stay absent. */
+/** Sampling parameters by their HTTP names; absent ones stay absent. */
 export function samplingToWire(sampling: SamplingParams): WireSampling {
   const present = SAMPLING_NAMES.filter((name) => sampling[name] !== undefined);
   return Object.fromEntries(present.map((name) => [SAMPLING[name].wire, sampling[name]]));
 }
 
-/** The numbers of an HTTP body; -1 as a seed is random, as for other servers. */
+/** Sampling parameters of an HTTP body; a seed of -1 is random, as in other servers. */
 export function samplingFromWire(wire: WireSampling): SamplingParams {
   const found = SAMPLING_NAMES.map((name) => [name, wire[SAMPLING[name].wire]] as const);
   return Object.fromEntries(found.filter(([name, value]) => value !== undefined && !(name === 'seed' && value === -1)));

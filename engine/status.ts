@@ -1,14 +1,14 @@
-/** What the engine counts and holds at this moment. */
+/** Counters and gauges of a running engine. */
 
-/** The chat model's part: counters since start and gauges. */
+/** The chat model's counters since start, and its gauges. */
 export interface ChatStatus {
   readonly running: number;
   readonly waiting: number;
-  /** Prompt tokens of waiting chats that the prefix cache does not have; of many only an upper bound. */
+  /** Prompt tokens of waiting sequences that are not in the prefix cache; an upper bound if many wait. */
   readonly waitingTokens: number;
   readonly kvPagesTotal: number;
   readonly kvPagesUsed: number;
-  /** Of the layers that see a window only, whose pages are others; 0 where there are none. */
+  /** Pages of the sliding-window layers, which have a pool of their own; 0 if the model has none. */
   readonly windowPagesTotal: number;
   readonly windowPagesUsed: number;
   readonly promptTokens: number;
@@ -19,7 +19,7 @@ export interface ChatStatus {
   readonly acceptedTokens: number;
 }
 
-/** Counters since start and gauges of this moment; cheap to take, never touches the GPU. */
+/** The engine's counters since start, and its gauges. Cheap to take: it never touches the GPU. */
 export interface EngineStatus extends ChatStatus {
   readonly state: 'loading' | 'ready' | 'lost' | 'closing';
   /** performance.now() of the last completed GPU submission, and whether work is pending. */
@@ -32,7 +32,7 @@ export interface EngineStatus extends ChatStatus {
   readonly bytesRead: number;
 }
 
-/** The part of an engine without a chat model. */
+/** ChatStatus of an engine without a chat model. */
 export const EMPTY_CHAT_STATUS: ChatStatus = {
   running: 0,
   waiting: 0,
@@ -48,7 +48,7 @@ export const EMPTY_CHAT_STATUS: ChatStatus = {
   acceptedTokens: 0,
 };
 
-/** What status() says before the engine has said anything. */
+/** What a client's status() returns before the engine has sent one. */
 export const EMPTY_STATUS: EngineStatus = {
   state: 'loading',
   lastProgress: 0,
