@@ -1,19 +1,19 @@
 import type { Caps, DeviceStats } from './caps.ts';
 import type { QueueWaits } from './queue-waits.ts';
 
-/** What the parts of a device need of it: its buffers are counted where they are made. */
+/** The side of a Device that its parts see. Buffers are made through it, so that they are counted. */
 export interface BufferOwner {
   readonly gpu: GPUDevice;
   readonly caps: Caps;
   readonly stats: DeviceStats;
-  /** Whatever waits for the queue does so by this. */
+  /** How to wait for the queue. */
   readonly waits: QueueWaits;
-  /** Bytes that dynamic offsets of uniforms are multiples of. */
+  /** Alignment of dynamic uniform offsets, in bytes. */
   readonly uniformAlignment: number;
   readonly pipelines: {
-    /** A new part of a bind group's key. */
+    /** Returns a new id for the keys of bind groups. */
     nextUniformId(): number;
-    /** Drops the bind groups that hold this buffer. */
+    /** Drops the bind groups that contain this buffer. */
     forget(bufferId: string): void;
   };
   createBuffer(label: string, size: number, usage: GPUBufferUsageFlags): GPUBuffer;

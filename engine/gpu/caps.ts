@@ -1,36 +1,36 @@
 import type { AdapterInfo } from '../api.ts';
 
-/** What the adapter can do; ops choose their variants from it. */
+/** Capabilities of the adapter, by which ops choose their kernels and variants. */
 export interface Caps {
   readonly subgroups: boolean;
   readonly subgroupMinSize: number;
   readonly subgroupMaxSize: number;
-  /** A kernel can say how large its subgroups are, between the two. */
+  /** Whether a kernel can set its subgroup size, between `subgroupMinSize` and `subgroupMaxSize`. */
   readonly subgroupSizeControl: boolean;
-  /** Rows, columns and depth of the subgroup matrices that kernels may take (gpu/matrices.ts); 0 = there are none. */
+  /** M = N = K of the subgroup matrices that kernels may use (gpu/matrices.ts); 0 = none. */
   readonly matrixSize: number;
   readonly timestamps: boolean;
   readonly software: boolean;
   readonly family: AdapterInfo['family'];
   readonly maxBindingBytes: number;
   readonly maxBufferBytes: number;
-  /** Texels of four words that a storage texture holds which kernels read; 0 = there are none. */
+  /** Most texels (four u32 each) of a storage texture that kernels can read; 0 = kernels cannot read storage textures. */
   readonly maxTexels: number;
   readonly maxWorkgroupBytes: number;
-  /** Storage buffers that a kernel may bind. */
+  /** Most storage buffers that a kernel may bind. */
   readonly maxStorageBuffers: number;
   readonly maxInvocations: number;
-  /** Kernels and fragments that are not used here, by name, because they failed (ops/replaceable.ts). */
+  /** Names of the kernels and fragments to do without, because they failed on this adapter (ops/replaceable.ts). */
   readonly avoid: ReadonlySet<string>;
   /** The candidate that the autotune chose, by key (gpu/tuning.ts). */
   readonly tuned: ReadonlyMap<string, string>;
 }
 
-/** What an adapter may lack; every kernel has a path without. Without `software` a software adapter gets the kernels that GPUs get. */
+/** Features that an adapter may lack; there are kernels without each. Without `software` a software adapter gets the kernels of GPUs. */
 export const OPTIONAL_FEATURES = ['subgroups', 'timestamps', 'software', 'textures'] as const;
 export type OptionalFeature = (typeof OPTIONAL_FEATURES)[number];
 
-/** The capabilities of the same adapter without these. */
+/** Capabilities of the same adapter if it lacked these features. */
 export function capsWithout(caps: Caps, features: readonly OptionalFeature[]): Caps {
   const lacks = new Set(features);
   return {
@@ -42,7 +42,7 @@ export function capsWithout(caps: Caps, features: readonly OptionalFeature[]): C
   };
 }
 
-/** Counters since creation and gauges; the engine's snapshot is made of them. */
+/** Counters since the device was created, and gauges, from which EngineStatus is made. */
 export interface DeviceStats {
   buffers: number;
   bufferBytes: number;
@@ -51,11 +51,11 @@ export interface DeviceStats {
   dispatches: number;
   submits: number;
   bytesRead: number;
-  /** Writes of host data into buffers. */
+  /** Number of writes of host data into buffers. */
   uploads: number;
   bytesWritten: number;
   /** performance.now() of the last completed readback. */
   lastProgress: number;
-  /** Submissions whose completion has been awaited and not yet seen. */
+  /** Submissions that are awaited and not completed. */
   pending: number;
 }

@@ -5,26 +5,26 @@ import { value } from '../util/rpc.ts';
 import { openAdapter } from './open-adapter.ts';
 import type { DeviceOptions } from './open-adapter.ts';
 
-/** A pipeline, in words. */
+/** The description of a pipeline, which can be posted to a process. */
 export interface CompileJob {
   readonly label: string;
   readonly code: string;
   readonly constants: Readonly<Record<string, number>>;
-  /** Of its one bind group. */
+  /** Entries of its only bind group. */
   readonly entries: readonly GPUBindGroupLayoutEntry[];
 }
 
 export interface CompileRequest extends CompileJob {
-  /** What the engine's device was asked for by. */
+  /** The descriptor with which the engine's device was requested. */
   readonly options: DeviceOptions;
 }
 
 export const COMPILER_OPERATIONS = { compile: value<CompileRequest, void>() };
 
-/** Larger than any kernel's params, and than an element of any binding. */
+/** Size of the dummy bindings: larger than any kernel's params, and than an element of any binding. */
 const DUMMY_BYTES = 1024;
 
-/** Serves the port until the process is ended. */
+/** Compiles what comes through the port until the process is ended. */
 export function main(platform: Platform, port: WorkerPort): void {
   let opened: Promise<GPUDevice> | undefined;
   const compile = async ({ options, ...job }: CompileRequest): Promise<void> => {
@@ -34,7 +34,7 @@ export function main(platform: Platform, port: WorkerPort): void {
   serveThread(COMPILER_OPERATIONS, { compile }, port, (line) => platform.log(line));
 }
 
-/** Dispatches no workgroup of it: the driver compiles all the same, and nothing runs on memory that means nothing. */
+/** Dispatches the pipeline with no workgroups: the driver compiles it all the same, and nothing runs on dummy memory. */
 async function compileOn(gpu: GPUDevice, { label, code, constants, entries }: CompileJob): Promise<void> {
   const layout = gpu.createBindGroupLayout({ label, entries: [...entries] });
   const module = gpu.createShaderModule({ label, code });
@@ -44,7 +44,7 @@ async function compileOn(gpu: GPUDevice, { label, code, constants, entries }: Co
     compute: { module, entryPoint: 'main', constants: { ...constants } },
   });
   const bound = entries.map((entry) => ({ binding: entry.binding, ...dummy(gpu, entry) }));
-  // By a buffer, because Dawn warns of a count of 0.
+  // The count of 0 comes from a buffer, because Dawn warns of a literal one.
   const noWork = gpu.createBuffer({ label: 'no work', size: 12, usage: GPUBufferUsage.INDIRECT });
   const encoder = gpu.createCommandEncoder({ label });
   const pass = encoder.beginComputePass();
@@ -62,7 +62,7 @@ async function compileOn(gpu: GPUDevice, { label, code, constants, entries }: Co
   noWork.destroy();
 }
 
-/** Something to bind. */
+/** A dummy resource for a binding. */
 function dummy(gpu: GPUDevice, { buffer, storageTexture }: GPUBindGroupLayoutEntry): { readonly resource: GPUBindingResource; readonly memory: GPUBuffer | GPUTexture } {
   if (storageTexture) {
     const memory = gpu.createTexture({ size: [1, 1], format: storageTexture.format, usage: GPUTextureUsage.STORAGE_BINDING });

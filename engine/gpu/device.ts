@@ -19,7 +19,7 @@ import { TEXEL_BYTES, TEXEL_ROW, Tensor, byteSize } from './tensor.ts';
 import type { DType, TypedArray } from './tensor.ts';
 import type { Chooser } from './tunable.ts';
 
-/** One WebGPU device with its caches. Creates every buffer of the engine; nothing else calls createBuffer. */
+/** A WebGPU device with its caches. It creates all buffers of the engine: nothing else calls createBuffer. */
 export class Device implements BufferOwner {
   readonly gpu: GPUDevice;
   readonly info: AdapterInfo;
@@ -29,15 +29,15 @@ export class Device implements BufferOwner {
   readonly pipelines: PipelineCache;
   readonly staging: StagingRing;
   readonly profiler: Profiler;
-  /** Resolves (never rejects) with the reason when the device is gone. */
+  /** Resolves, and never rejects, with the reason when the device is lost. */
   readonly lost: Promise<string>;
-  /** Uncaptured validation errors: always a bug of ours. */
+  /** Uncaptured validation errors, which are bugs of the engine. */
   readonly errors: string[] = [];
-  /** Labels of pipelines that the self-test has run. */
+  /** Labels of the pipelines that the self-test has tested. */
   readonly tested = new Set<string>();
-  /** `caps.tuned`. */
+  /** The map behind `caps.tuned`. */
   readonly tuned: Map<string, string>;
-  /** Measures what ops offer it, where anything is to be measured. */
+  /** The autotune, which measures the candidates that ops offer; undefined where there is nothing to measure. */
   tuning: Chooser<Recorder> | undefined;
   readonly uniformAlignment: number;
   #caps: Caps;
@@ -47,7 +47,7 @@ export class Device implements BufferOwner {
   readonly #options: DeviceOptions;
   readonly #scratch = new Map<string, Tensor>();
   #nextBuffer = 0;
-  /** Bytes counted by `measure`, while it does. */
+  /** Bytes that `measure` has counted so far; undefined unless it runs. */
   #measured: number | undefined;
   #closed = false;
 
@@ -82,7 +82,7 @@ export class Device implements BufferOwner {
     });
   }
 
-  /** Takes the adapter the request names (or the platform's best) with all the features and limits we can use. */
+  /** Opens the adapter that the request names, or the platform's best, with all features and limits that the engine can use. */
   static async create(platform: Platform, options: DeviceOptions = {}): Promise<Device> {
     const adapter = await openAdapter(platform, options);
     const { queue } = adapter.gpu;
@@ -91,14 +91,15 @@ export class Device implements BufferOwner {
     return new Device(platform, adapter, options, shaders, new QueueWaits(queue, { nudge }));
   }
 
-  /** What ops choose their variants by. */
+  /** Capabilities, by which ops choose their kernels. */
   get caps(): Caps {
     return this.#caps;
   }
 
   /**
-   * From here on ops choose as on an adapter that lacks these, and no others; what is compiled stays. For tests, to which another device costs its pipelines.
-   * Returns whether the adapter had one of them.
+   * Has ops choose from here on as on an adapter that lacks exactly these features; compiled pipelines stay. For tests, since another device would have to
+   * compile them again.
+   * Returns whether the adapter has any of the features.
    */
   pretend(disable: readonly OptionalFeature[]): boolean {
     const had = this.#adapter.caps;
@@ -106,14 +107,14 @@ export class Device implements BufferOwner {
     return (Object.keys(had) as (keyof Caps)[]).some((name) => this.#caps[name] !== had[name]);
   }
 
-  /** A tensor with its own zero-filled buffer. */
+  /** Makes a tensor with a zero-filled buffer of its own. */
   tensor(label: string, dtype: DType, shape: readonly number[]): Tensor {
     return this.#allocate(label, dtype, shape, byteSize(dtype, shape), 0);
   }
 
   /**
-   * A tensor of words in a storage texture of its own, zeros until Recorder.fill or a kernel: one that reads or writes it does so four words at a time. With
-   * `f32` its texels are floats, which kernels only read.
+   * Makes a tensor of words in a storage texture of its own, filled with zeros; Recorder.fill or a kernel writes it. Kernels access it four words at a time. With
+   * `f32` its texels are floats, which kernels can only read.
    */
   texels(label: string, shape: readonly number[], dtype: 'u32' | 'f32' = 'u32'): Tensor {
     const texels = byteSize('u32', shape) / TEXEL_BYTES;
@@ -125,7 +126,7 @@ export class Device implements BufferOwner {
     return new Tensor(label, dtype, shape, this.createTexture(label, width, height, dtype), String(this.#nextBuffer++), 0, false);
   }
 
-  /** Every texture, of texels of four words. */
+  /** Creates a texture with texels of four words; all textures of the engine are made here. */
   createTexture(label: string, width: number, height: number, dtype: 'u32' | 'f32' = 'u32'): GPUTexture {
     const bytes = width * height * TEXEL_BYTES;
     const format = dtype === 'f32' ? 'rgba32float' : 'rgba32uint';
@@ -139,7 +140,7 @@ export class Device implements BufferOwner {
     return this.gpu.createTexture({ label, size: [width, height], format, usage });
   }
 
-  /** A tensor that lies `guard` bytes inside a larger buffer; tests fill the guards with a pattern. */
+  /** Makes a tensor with `guard` bytes of a larger buffer before and after it, which tests fill with a pattern. */
   guardedTensor(label: string, dtype: DType, shape: readonly number[], guard: number): Tensor {
     return this.#allocate(label, dtype, shape, alignUp(byteSize(dtype, shape), 256) + 2 * guard, guard);
   }
@@ -158,14 +159,14 @@ export class Device implements BufferOwner {
   }
 
   /**
-   * A tensor that nothing keeps between two dispatches, shared by all who name it. It only grows, and what it outgrew stays: steps being
-   * recorded, and plans, may hold it.
+   * Returns the scratch tensor of this name, which everybody shares and nobody may rely on after the dispatches that fill and read it. It only grows, and the
+   * smaller one stays, because plans and steps that are being recorded may hold it.
    */
   scratch(label: string, dtype: DType, size: number): Tensor {
     return this.#scratchOf(label, size, () => this.tensor(label, dtype, [size]));
   }
 
-  /** The same in a storage texture, of `texels`. */
+  /** Returns a scratch tensor like `scratch` in a storage texture of `texels`. */
   scratchTexels(label: string, texels: number, dtype?: 'u32' | 'f32'): Tensor {
     return this.#scratchOf(label, 4 * texels, () => this.texels(label, [4 * texels], dtype));
   }
@@ -179,7 +180,7 @@ export class Device implements BufferOwner {
     return made;
   }
 
-  /** Bytes of the buffers that `make` makes; none of them comes to be, and nothing is written or recorded. */
+  /** Counts the bytes of the buffers that `make` would make. None is created, and nothing is written or recorded. */
   measure(make: () => void): number {
     assert(this.#measured === undefined, 'a measurement within a measurement');
     this.#measured = 0;
@@ -191,7 +192,7 @@ export class Device implements BufferOwner {
     }
   }
 
-  /** Every buffer of the engine is made here, so that the counters are true. */
+  /** Creates a buffer. All buffers of the engine are made here, so that the counters are right. */
   createBuffer(label: string, size: number, usage: GPUBufferUsageFlags): GPUBuffer {
     if (this.#measured !== undefined) {
       this.#measured += size;
@@ -208,7 +209,7 @@ export class Device implements BufferOwner {
     buffer.destroy();
   }
 
-  /** Frees a tensor's buffer and the bind groups that hold it; views are not freed. */
+  /** Frees a tensor's buffer or texture and the bind groups that contain it; a view owns none. */
   destroy(...tensors: readonly Tensor[]): void {
     for (const tensor of tensors) {
       assert(!tensor.isView, `${tensor.label} is a view and owns nothing`);
@@ -224,7 +225,7 @@ export class Device implements BufferOwner {
     texture.destroy();
   }
 
-  /** A tensor holding `data`; for f16 pass half bits (util/f16.ts). */
+  /** Makes a tensor that holds `data`; f16 takes the bits of halves (util/f16.ts). */
   upload(label: string, dtype: DType, shape: readonly number[], data: TypedArray): Tensor {
     assert(data.length === product(shape), `${label}: ${data.length} values for shape [${shape.join(', ')}]`);
     const tensor = this.tensor(label, dtype, shape);
@@ -259,13 +260,13 @@ export class Device implements BufferOwner {
     return viewAs(tensor.dtype, await readback.data(), tensor.size);
   }
 
-  /** Starts the recording of one step. Record and submit within one tick. */
+  /** Starts the recording of a step, which must be recorded and submitted within one tick. */
   record(label: string): Recorder {
     const arena = this.#arenas.pop() ?? new ParamsArena(this, 'params');
     return new Recorder(this, label, arena, 'record', () => this.#arenas.push(arena));
   }
 
-  /** From here to `endParallelCompiling` what is compiled takes all cores, where the driver takes one and can be helped. For the start of an engine. */
+  /** Until `endParallelCompiling`, compiles on all cores if the driver would use one only and can be helped. Used while an engine starts. */
   beginParallelCompiling(): void {
     const { diskCompiler, info } = this.#adapter;
     if (diskCompiler) this.pipelines.parallel ??= new ParallelCompiler(diskCompiler, info.name, this.#options);
@@ -277,7 +278,7 @@ export class Device implements BufferOwner {
     await parallel?.close();
   }
 
-  /** Starts compiling everything `forward` dispatches, in parallel and without blocking; returns the labels of the pipelines. */
+  /** Starts compiling everything that `forward` dispatches, in parallel and without blocking; returns the labels of the pipelines. */
   compile(forward: (rec: Recorder) => void): ReadonlySet<string> {
     const rec = new Recorder(this, 'dry', this.#planParams, 'dry', () => undefined);
     forward(rec);
@@ -285,8 +286,8 @@ export class Device implements BufferOwner {
   }
 
   /**
-   * Compiles everything `forward` dispatches, then runs it once (software drivers compile at the first dispatch). Call it at load for every
-   * shape bucket that chooses other kernels. Returns the labels of the pipelines. Of work whose results nobody reads, what is in `ran` is left out.
+   * Compiles everything that `forward` dispatches, then runs it once, because software drivers compile at the first dispatch. Call it at load for every class of
+   * shapes that takes kernels of its own. Returns the labels of the pipelines. With `ran`, pipelines in that set are not run again, so the results mean nothing.
    */
   async warmUp(forward: (rec: Recorder) => void, ran?: Set<string>): Promise<ReadonlySet<string>> {
     const variants = this.compile(forward);
@@ -299,14 +300,14 @@ export class Device implements BufferOwner {
     return variants;
   }
 
-  /** Records a fixed sequence once so that it can be replayed (Recorder.replay) without any of its JavaScript: a captured graph. */
+  /** Records a fixed sequence of dispatches as a Plan (a captured graph), which Recorder.replay encodes without running the JavaScript that made it. */
   capture(label: string, forward: (rec: Recorder) => void): Plan {
     const rec = new Recorder(this, label, this.#planParams, 'capture', () => undefined);
     forward(rec);
     return rec.freeze();
   }
 
-  /** The reason when the device is gone by now; undefined when it still answers. */
+  /** Why the device is lost; undefined if it still answers. */
   async whyLost(): Promise<string | undefined> {
     const answered = this.gpu.queue.onSubmittedWorkDone().then(
       () => undefined,
@@ -321,7 +322,7 @@ export class Device implements BufferOwner {
   }
 }
 
-/** Views raw bytes as the elements of a dtype (f16 stays bits). */
+/** Views raw bytes as elements of a dtype; f16 stays the bits of halves. */
 export function viewAs(dtype: DType, bytes: ArrayBuffer, length: number): TypedArray {
   if (dtype === 'f32') return new Float32Array(bytes, 0, length);
   if (dtype === 'u32') return new Uint32Array(bytes, 0, length);

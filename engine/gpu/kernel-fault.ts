@@ -2,27 +2,27 @@ import { EngineError } from '../errors.ts';
 import type { Kernel, Variant } from './kernel.ts';
 import { variantLabel } from './kernel.ts';
 
-/** A pipeline that an adapter does not compile, or that computes wrong numbers there. Plain data: a rank of a split model tells of it from its thread. */
+/** A pipeline that does not compile on an adapter, or gives wrong results there. Plain data, because ranks of a split model report it from their threads. */
 export interface Fault {
   readonly label: string;
-  /** Of the kernel, and of the fragments it is made with, without folders. */
+  /** Names of the kernel and of its fragments, without folders. */
   readonly names: readonly string[];
-  /** Such as "differs by 0.3 from what it should give". */
+  /** The reason, such as "differs by 0.3 from what it should give". */
   readonly why: string;
 }
 
-/** What is wrong with a variant of a kernel. */
+/** Makes the fault of a variant of a kernel. */
 export function faultOf(kernel: Kernel, variant: Variant, why: string): Fault {
   const fragments = (kernel.spec.fragments?.(variant) ?? []).map((path) => path.replace(/^lib\/|\.wgsl$/g, ''));
-  // Where words lie in a texture, that is what may be at fault in every kernel that reads or writes them, before the kernel itself.
+  // If a binding lies in a texture, the access to textures is the first suspect: it would be wrong in every kernel that has one.
   const textures = fragments.filter((name) => name.endsWith('_texture'));
   return { label: variantLabel(kernel, variant), names: [...textures, kernel.name, ...fragments], why };
 }
 
-/** Faults that a message names: where a driver is wrong they are dozens, of one cause. */
+/** Most faults that a message names: a wrong driver causes dozens of the same kind. */
 const NAMED = 3;
 
-/** An engine may go on without these kernels, where others do the same. */
+/** Thrown for kernels with faults. An engine can be loaded again without them if others can do their work. */
 export class KernelFault extends EngineError {
   readonly faults: readonly Fault[];
 

@@ -14,15 +14,15 @@ export type ScalarType = 'u32' | 'i32' | 'f32';
  * file (WGSL cannot override the length of a private array).
  */
 export interface KernelSpec {
-  /** Path below shaders/. */
+  /** Path of the WGSL file below shaders/. */
   readonly file: string;
-  /** Helper files without entry points, placed before the kernel. */
+  /** Fragments (files without an entry point) that are placed before the kernel's text. */
   readonly fragments?: (variant: Variant) => readonly string[];
-  /** Extensions of WGSL that the text needs whatever the variant. */
+  /** WGSL extensions that all variants need. */
   readonly enables?: readonly string[];
-  /** Names of u32 constants the text needs. */
+  /** Names of the u32 constants that the text needs. */
   readonly consts?: readonly string[];
-  /** In binding order; `params` follows as the last binding. */
+  /** Bindings in order; `params` follows as the last one. */
   readonly bindings: Readonly<Record<string, Access>>;
   /** Fields of struct Params in order; all are 4 bytes wide. */
   readonly params: Readonly<Record<string, ScalarType>>;
@@ -34,17 +34,17 @@ export interface Variant {
   readonly consts?: Readonly<Record<string, number>>;
   readonly overrides?: Readonly<Record<string, number>>;
   readonly subgroups?: boolean;
-  /** What subgroups are told to be, where the adapter would choose; a kernel with subgroups only. */
+  /** Subgroup size to ask for where the adapter could choose; only for kernels with subgroups. */
   readonly subgroupSize?: number | undefined;
   /** Storage of weights or KV pages; `fragments` picks the file that unpacks it (lib/weight_f16.wgsl ...). */
   readonly storage?: string;
   /** The binding, read or written, whose words lie in a storage texture instead of a buffer (Device.texels); `fragments` picks the file that loads or stores them. */
   readonly texture?: string | undefined;
-  /** More such bindings. */
+  /** Further bindings that are textures. */
   readonly textures?: readonly string[] | undefined;
 }
 
-/** The bindings of a variant that are textures where others have buffers. */
+/** The bindings that are textures in this variant and buffers in others. */
 export function inTextures({ texture, textures = [] }: Variant): readonly string[] {
   return texture === undefined ? textures : [texture, ...textures];
 }
@@ -57,18 +57,18 @@ export interface Kernel<S extends KernelSpec = KernelSpec> {
 export type BindingsOf<S extends KernelSpec> = { readonly [K in keyof S['bindings']]: Tensor };
 export type ParamsOf<S extends KernelSpec> = { readonly [K in keyof S['params']]: number };
 
-/** Gives a declaration its name (the file's) and keeps its literal types, so that wrong names do not compile. */
+/** Declares a kernel, named after its file. Keeps the literal types, so that misspelt names do not compile. */
 export function defineKernel<const S extends KernelSpec>(spec: S): Kernel<S> {
   const name = spec.file.slice(spec.file.lastIndexOf('/') + 1).replace(/\.wgsl$/, '');
   return { name, spec };
 }
 
-/** True for values made by defineKernel; the architecture test collects a module's kernels with it. */
+/** Whether a value was made by defineKernel; the architecture test finds the kernels of a module with it. */
 export function isKernel(value: unknown): value is Kernel {
   return typeof value === 'object' && value !== null && 'spec' in value && typeof (value as Kernel).spec.file === 'string';
 }
 
-/** Pipeline label and profiler key, e.g. `rms_norm f16 WG=64 subgroups`. */
+/** Label of a pipeline, also its key in the profiler, e.g. `rms_norm f16 WG=64 subgroups`. */
 export function variantLabel(kernel: Kernel, variant: Variant): string {
   let label = variant.storage ? `${kernel.name} ${variant.storage}` : kernel.name;
   for (const k in variant.consts) label += ` ${k}=${variant.consts[k]}`;
@@ -78,7 +78,7 @@ export function variantLabel(kernel: Kernel, variant: Variant): string {
   return variant.subgroups ? `${label} subgroups${size}` : label;
 }
 
-/** The module's text: directives, consts, fragments, file. */
+/** The text of a shader module: directives, consts, fragments and the kernel's file. */
 export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: ReadonlyMap<string, string>): string {
   const { spec } = kernel;
   const parts: string[] = [];
@@ -96,7 +96,7 @@ export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: Readonly
   return parts.join('\n');
 }
 
-/** A kernel's text whose binding of this name is a texture. */
+/** Rewrites a kernel's text so that the binding of this name is a texture. */
 function withTexture(text: string, name: string): string {
   const declared = new RegExp(`var<storage, (read|read_write)> ${name}: [^;]+;`);
   assert(declared.test(text), `${name} is no binding`);
@@ -106,7 +106,7 @@ function withTexture(text: string, name: string): string {
   );
 }
 
-/** What a declaration's accesses are in WGSL. */
+/** The accesses of a declaration in WGSL's terms. */
 const IN_WGSL: Readonly<Record<Access, string>> = {
   read: 'read',
   write: 'read_write',
@@ -115,7 +115,7 @@ const IN_WGSL: Readonly<Record<Access, string>> = {
   'f32 texels': 'texture_storage_2d',
 };
 
-/** Differences between a declaration and its WGSL text, one line each; empty when they agree. Needs no GPU. */
+/** Lists the differences between a declaration and its WGSL text, one line each; empty if they agree. Needs no GPU. */
 export function checkKernel(kernel: Kernel, wgsl: string): string[] {
   const { spec } = kernel;
   const text = wgsl.replace(/\/\/[^\n]*/g, '').replace(/\/\*[\s\S]*?\*\//g, '');

@@ -1,6 +1,6 @@
-/** Subgroup matrices: products of small matrices that an adapter has instructions for, which a subgroup computes together. */
+/** Subgroup matrices (tensor cores): products of small matrices that a subgroup computes together by instructions of the adapter. */
 
-/** A feature that only Dawn has. */
+/** The WebGPU feature, which only Dawn has. */
 export const SUBGROUP_MATRIX = 'chromium-experimental-subgroup-matrix';
 
 /** The feature that kernels with subgroup matrices need as well: their factors are halves. */

@@ -4,18 +4,18 @@ import type { AdapterMemory } from '../platform/memory.ts';
 import { formatBytes } from '../util/memory.ts';
 import type { Device } from './device.ts';
 
-/** How much memory a device has, and who says so. */
+/** The size of a device's memory, and where the number comes from. */
 export type DeviceMemory = Pick<AdapterMemory, 'bytes' | 'from'>;
 
-/** For a device that has less, or more, than was found. */
+/** The remedy where a device has less or more memory than was found. */
 export const SAY_MEMORY: Remedy = { does: 'say how much memory there really is', settings: [{ name: 'deviceMemory' }] };
 
 const LARGEST_BLOCK = 2 ** 30;
 const SMALLEST_BLOCK = 2 ** 26;
 
 /**
- * Bytes of the device before this program took any: the operator's number, else what the platform finds free, else what the device gives when
- * asked, the last two together with what is taken already.
+ * Finds the bytes of device memory that were available before this program took any: the operator's number; else what the platform finds free; else what the
+ * device gives when probed. The last two are increased by what has been taken already.
  */
 export async function deviceMemory(device: Device, given?: number): Promise<DeviceMemory> {
   if (given !== undefined) return { bytes: given, from: 'as set' };
@@ -23,7 +23,7 @@ export async function deviceMemory(device: Device, given?: number): Promise<Devi
   return { bytes: (sure ? bytes : await allocatable(device, bytes)) + device.stats.bufferBytes, from };
 }
 
-/** Runs what allocates; throws EngineError('out_of_memory') when the device cannot give it, whatever it was said to have. */
+/** Runs `make`, which allocates. Throws EngineError('out_of_memory') if the device refuses, whatever its memory was said to be. */
 export async function allocate<T>(device: Device, what: string, make: () => T | Promise<T>): Promise<T> {
   device.gpu.pushErrorScope('out-of-memory');
   const made = Promise.resolve().then(make);
@@ -48,7 +48,7 @@ async function checkScope(device: Device, what: string): Promise<void> {
   throw new EngineError('out_of_memory', `the device ran out of memory at ${what}, with ${taken} taken (${refused.message})`, { remedies: [SAY_MEMORY] }); // prettier-ignore
 }
 
-/** Takes buffers, smaller ones after a failure, until the smallest fails or `most` bytes are held; gives all of them back. */
+/** Probes the free memory: allocates buffers, smaller ones after a failure, until the smallest fails or `most` bytes are held, and frees them all. */
 async function allocatable(device: Device, most: number): Promise<number> {
   const { gpu, caps } = device;
   const held: GPUBuffer[] = [];

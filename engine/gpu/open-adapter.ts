@@ -1,4 +1,4 @@
-/** Takes an adapter with everything of it that the engine can use, and says what that is. */
+/** Opens an adapter with all features that the engine can use, and determines its capabilities. */
 import type { AdapterInfo } from '../api.ts';
 import type { AdapterRequest, DiskCompiler, Platform } from '../platform/platform.ts';
 import { OPTIONAL_FEATURES, capsWithout } from './caps.ts';
@@ -7,18 +7,18 @@ import { HALVES, SUBGROUP_MATRIX, matrixSize } from './matrices.ts';
 import { TEXEL_ROW } from './tensor.ts';
 
 export interface DeviceOptions extends AdapterRequest {
-  /** Pretend that the adapter lacks these: every kernel has a path without them, and tests run it. */
+  /** Features to pretend that the adapter lacks: tests run the kernels that do without them. */
   readonly disable?: readonly OptionalFeature[];
-  /** Kernels and fragments to do without. */
+  /** Names of kernels and fragments to do without. */
   readonly avoid?: readonly string[];
 }
 
-/** An adapter whose device is there. */
+/** An adapter with its device. */
 export interface OpenedAdapter {
   readonly gpu: GPUDevice;
   readonly info: AdapterInfo;
   readonly caps: Caps;
-  /** `caps.tuned`, still to be filled. */
+  /** The map behind `caps.tuned`, still empty. */
   readonly tuned: Map<string, string>;
   readonly diskCompiler: DiskCompiler | undefined;
 }
@@ -39,17 +39,17 @@ const WANTED_LIMITS = [
 /** A feature that only Dawn has. */
 const SIZE_CONTROL = 'subgroup-size-control';
 
-/** What is asked of an adapter beyond what every adapter has. */
+/** Features and limits to request beyond the defaults. */
 interface WantedFeatures {
   readonly subgroups: boolean;
   readonly timestamps: boolean;
   readonly sizeControl: boolean;
-  /** 0 = no subgroup matrices. */
+  /** M = N = K of the subgroup matrices; 0 = none. */
   readonly matrixSize: number;
   readonly names: readonly GPUFeatureName[];
 }
 
-/** Takes the adapter the request names (or the platform's best) with all the features and limits we can use. */
+/** Opens the adapter that the request names, or the platform's best, with all features and limits that the engine can use. */
 export async function openAdapter(platform: Platform, options: DeviceOptions): Promise<OpenedAdapter> {
   const adapter = await platform.requestAdapter(options);
   const { info } = adapter;
@@ -126,7 +126,7 @@ async function capsOf(
   );
 }
 
-/** Whether kernels may read storage textures, which not all that speak WGSL know. */
+/** Whether kernels can read storage textures, a language feature that not every WGSL implementation has. */
 async function readsTextures(gpu: GPUDevice): Promise<boolean> {
   const code = `
     @group(0) @binding(0) var words: texture_storage_2d<rgba32uint, read>;

@@ -10,11 +10,11 @@ import { COMPILER_OPERATIONS } from './compiler-process.ts';
 import type { CompileJob } from './compiler-process.ts';
 import type { DeviceOptions } from './open-adapter.ts';
 
-/** Beside what the driver keeps: the fingerprints of what was compiled, by the driver's name and version. */
+/** File beside the driver's own cache: fingerprints of the pipelines that it has, by the driver's name and version. */
 const FILE = 'parley.json';
-/** Fingerprints that are kept, the latest: some hundred of a version of Parley, each of 16 digits. */
+/** Most fingerprints that are kept, the latest ones. A version of Parley has some hundred, of 16 digits each. */
 const MOST_KEPT = 10_000;
-/** Fewer are compiled sooner than processes start: 0.25 s each, on average, beside 0.6 s. */
+/** Fewest pipelines that are worth processes: one takes 0.25 s to compile on average, starting a process 0.6 s. */
 const WORTH_PROCESSES = 8;
 
 type KeptNames = Readonly<Record<string, readonly string[]>>;
@@ -32,15 +32,15 @@ export class ParallelCompiler {
   readonly #options: DeviceOptions;
   readonly #processes: readonly CompilerProcess[];
   readonly #idle: CompilerProcess[];
-  /** Processes that have not failed. */
+  /** Number of processes that have not failed. */
   #working: number;
   #started = false;
   readonly #waiting: Waiting[] = [];
-  /** Fingerprints of what the driver has; those of `#added` are not yet kept. */
+  /** Fingerprints of pipelines in the driver's cache; those in `#added` are not yet written to the file. */
   readonly #known: Promise<ReadonlySet<string>>;
   readonly #added = new Set<string>();
 
-  /** `adapter` is its name, which ends with the driver's version. */
+  /** `adapter` is the adapter's name, which ends with the driver's version. */
   constructor(driver: DiskCompiler, adapter: string, options: DeviceOptions) {
     this.#driver = driver;
     this.#adapter = adapter;
@@ -52,13 +52,13 @@ export class ParallelCompiler {
     this.#known = this.#read().then((kept) => new Set(kept[adapter]));
   }
 
-  /** Resolves, and never rejects, when the driver need not compile this any more: what does not work, the engine's device says itself. */
+  /** Resolves, and never rejects, once the driver has this pipeline in its cache or a process has failed with it: errors come from the engine's own device. */
   async compile(job: CompileJob): Promise<void> {
     const name = fingerprint(`${job.label}\n${job.code}`);
     if ((await this.#known).has(name)) return;
     await new Promise<void>((done) => {
       this.#waiting.push({ name, job, done });
-      // When all that was asked for in one tick is there.
+      // Starts after this tick, when all pipelines that were requested in it are known.
       if (this.#waiting.length === 1) queueMicrotask(() => this.#deal());
     });
   }
@@ -70,12 +70,12 @@ export class ParallelCompiler {
     else for (const own of this.#idle.splice(0, this.#waiting.length)) void this.#work(own);
   }
 
-  /** Leaves what waits to the engine's device. */
+  /** Gives up the waiting pipelines, which the engine's device then compiles. */
   #leave(): void {
     for (const { done } of this.#waiting.splice(0)) done();
   }
 
-  /** One process, as long as something waits. One that fails at anything is done without: what it lacks the next kernel would lack too. */
+  /** Runs one process while pipelines wait. After any failure it is not used again, since the next kernel would fail alike. */
   async #work(own: CompilerProcess): Promise<void> {
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
       const { name, job, done } = next;
@@ -92,18 +92,18 @@ export class ParallelCompiler {
     this.#idle.push(own);
   }
 
-  /** Ends the processes, whatever they do, and keeps what was compiled. */
+  /** Ends the processes at once, and writes the fingerprints of what was compiled. */
   async close(): Promise<void> {
     this.#leave();
     await Promise.all(this.#processes.map((one) => one.close()));
     if (this.#added.size === 0) return;
     const kept = await this.#read();
     const names = [...new Set([...(kept[this.#adapter] ?? []), ...this.#added])].slice(-MOST_KEPT);
-    // Where it cannot be kept, the next start asks the driver again, which has it.
+    // If they cannot be written, the next start compiles again and finds all in the driver's cache.
     await this.#driver.kept.write(FILE, JSON.stringify({ ...kept, [this.#adapter]: names })).catch(() => undefined);
   }
 
-  /** A file that is not as it should be is as none. */
+  /** Reads the file; a damaged one counts as empty. */
   async #read(): Promise<KeptNames> {
     try {
       const found: unknown = JSON.parse((await this.#driver.kept.read(FILE)) ?? '{}');

@@ -2,10 +2,10 @@ import type { BufferOwner } from './buffer-owner.ts';
 import type { ScalarType } from './kernel.ts';
 import { alignUp } from '../util/math.ts';
 
-/** Where a dispatch's params lie: a chunk's uniform buffer and the dynamic offset into it. */
+/** Place of a dispatch's params: a uniform buffer and the dynamic offset into it. */
 export interface ParamsSlot {
   readonly buffer: GPUBuffer;
-  /** Part of the bind group cache's key. */
+  /** Id of the buffer in the keys of bind groups. */
   readonly bufferId: string;
   readonly offset: number;
 }
@@ -15,18 +15,18 @@ interface Chunk {
   readonly id: string;
   readonly host: DataView;
   used: number;
-  /** Bytes of it that the device has. */
+  /** Bytes of it that were written to the device. */
   written: number;
 }
 
 const CHUNK_BYTES = 64 * 1024;
-/** A large model's plans differ in a few hundred sets of params; those in one buffer share their bind groups. */
+/** Size of a chunk for plans. A large model's plans have a few hundred different sets of params, and those in one buffer can share bind groups. */
 const PLAN_CHUNK_BYTES = 256 * 1024;
 
-/** Where a recording takes the memory for its dispatches' params from. */
+/** The source of memory for the params of a recording's dispatches. */
 export interface ParamsStore {
   allocate(fields: Readonly<Record<string, ScalarType>>, values: Readonly<Record<string, number>>): ParamsSlot;
-  /** Writes what was collected to the device. */
+  /** Writes the collected params to the device. */
   flush(): void;
 }
 
@@ -44,7 +44,7 @@ class Chunks {
     this.#bytes = bytes;
   }
 
-  /** Room for the values of these fields, which are written there. */
+  /** Takes room for these fields, and writes their values there. */
   take(fields: Readonly<Record<string, ScalarType>>, values: Readonly<Record<string, number>>): ParamsSlot {
     let count = 0;
     for (const _ in fields) count++;
@@ -72,7 +72,7 @@ class Chunks {
     return slot;
   }
 
-  /** Writes to the device what it does not have yet. */
+  /** Writes the params that the device does not have yet. */
   write(): void {
     for (const chunk of this.#chunks) {
       const bytes = chunk.used - chunk.written;
@@ -84,7 +84,7 @@ class Chunks {
     }
   }
 
-  /** All room is free again. */
+  /** Marks all room as free. */
   clear(): void {
     for (const chunk of this.#chunks) {
       chunk.used = 0;
@@ -118,7 +118,7 @@ export class ParamsArena implements ParamsStore {
     return this.#chunks.take(fields, values);
   }
 
-  /** Writes what was collected to the device and starts over. */
+  /** Writes the collected params to the device, and frees their room for the next step. */
   flush(): void {
     this.#chunks.write();
     this.#chunks.clear();
@@ -130,12 +130,12 @@ export class ParamsArena implements ParamsStore {
 }
 
 /**
- * Uniform memory of all captured plans of a device. A plan's params never change, so equal ones lie once, and dispatches of different plans
- * that bind the same tensors share one bind group.
+ * Uniform memory of all captured plans of a device. The params of a plan never change, so equal ones are stored once, and dispatches of different plans with the
+ * same tensors share one bind group.
  */
 export class PlanParams implements ParamsStore {
   readonly #chunks: Chunks;
-  /** By the types of the fields and their values. */
+  /** Slots by the types and values of their fields. */
   readonly #slots = new Map<string, ParamsSlot>();
 
   constructor(device: BufferOwner) {

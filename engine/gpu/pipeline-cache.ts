@@ -8,7 +8,7 @@ import type { ParamsSlot } from './params.ts';
 import type { Tensor } from './tensor.ts';
 import { alignUp } from '../util/math.ts';
 
-/** What kernels with the same accesses share: a product takes one kernel for few rows and another for many, over the same tensors. */
+/** The layouts that kernels with the same accesses share, so that, say, the kernels for few and for many rows can use the same bind groups. */
 interface Layout {
   readonly entries: readonly GPUBindGroupLayoutEntry[];
   readonly group: GPUBindGroupLayout;
@@ -17,7 +17,7 @@ interface Layout {
   readonly bindGroups: Map<string, GPUBindGroup>;
 }
 
-/** What a pipeline is made of. */
+/** A pipeline with its layout. */
 interface Source {
   readonly code: string;
   readonly constants: Readonly<Record<string, number>>;
@@ -25,7 +25,7 @@ interface Source {
 }
 
 interface KernelState {
-  /** By the bindings that are textures. */
+  /** Layouts of a kernel, by the bindings that are textures. */
   readonly layouts: Map<string, Layout>;
   readonly pipelines: Map<string, GPUComputePipeline>;
   readonly variants: Map<string, Variant>;
@@ -34,7 +34,7 @@ interface KernelState {
 
 /** Pipelines by (kernel, variant) and bind groups by (layout, tensors). */
 export class PipelineCache {
-  /** Has the driver compile what `compile` asks for, where it would do so at the first dispatch. */
+  /** Has processes compile what `compile` requests, for drivers that would compile at the first dispatch. */
   parallel: ParallelCompiler | undefined;
   readonly #gpu: GPUDevice;
   readonly #shaders: ReadonlyMap<string, string>;
@@ -57,7 +57,7 @@ export class PipelineCache {
     return this.#uniformIds++;
   }
 
-  /** The pipeline of a variant; compiled here and now if no warm-up asked for it before. */
+  /** Returns the pipeline of a variant; compiles it synchronously if no warm-up has requested it before. */
   pipeline(kernel: Kernel, variant: Variant): GPUComputePipeline {
     const state = this.#state(kernel);
     const key = variantLabel(kernel, variant);
@@ -69,7 +69,7 @@ export class PipelineCache {
     return pipeline;
   }
 
-  /** Starts compiling in the background, unless it is done; `settled` waits for all. Returns the pipeline's label. */
+  /** Starts compiling a variant in the background, unless that is done already; `settled` waits for all. Returns the pipeline's label. */
   compile(kernel: Kernel, variant: Variant): string {
     const state = this.#state(kernel);
     const key = variantLabel(kernel, variant);
@@ -88,17 +88,17 @@ export class PipelineCache {
     return key;
   }
 
-  /** Resolves when everything asked for is compiled; rejects with the compiler's message. */
+  /** Resolves when everything requested is compiled; rejects with the compiler's message. */
   async settled(): Promise<void> {
     const states = [...this.#kernels.values()];
-    // All at once: a promise that nobody awaits yet must not reject while another kernel compiles.
+    // They are awaited together: otherwise one could reject unhandled while another is awaited.
     const all = await Promise.allSettled(states.flatMap(({ compiling }) => [...compiling.values()]));
     for (const { compiling } of states) compiling.clear();
     const failed = all.find((one) => one.status === 'rejected');
     if (failed) throw failed.reason;
   }
 
-  /** Every pipeline there is. */
+  /** All compiled pipelines. */
   *compiled(): Generator<{ readonly label: string; readonly kernel: Kernel; readonly variant: Variant }> {
     for (const [kernel, { variants }] of this.#kernels) for (const [label, variant] of variants) yield { label, kernel, variant };
   }
@@ -132,7 +132,7 @@ export class PipelineCache {
     return group;
   }
 
-  /** Drops the bind groups that hold a buffer about to be destroyed. */
+  /** Drops the bind groups that contain a buffer which is about to be destroyed. */
   forget(bufferId: string): void {
     for (const { layout, key } of this.#users.get(bufferId) ?? []) layout.bindGroups.delete(key);
     this.#users.delete(bufferId);
@@ -203,7 +203,7 @@ export class PipelineCache {
 
 type TextureType = 'texture' | 'f32 texture' | 'written texture';
 
-/** The type of a binding; `inTexture`: this variant has a texture where the kernel declares a buffer. */
+/** The layout type of a binding; `inTexture` = this variant has a texture where the kernel declares a buffer. */
 function bindingType(access: Access, inTexture: boolean): 'read-only-storage' | 'storage' | TextureType {
   if (access === 'texels') return 'texture';
   if (access === 'f32 texels') return 'f32 texture';

@@ -4,18 +4,18 @@ import { encodeCopy } from './step.ts';
 import type { DispatchStep, Step, StepWork } from './step.ts';
 import type { Tensor } from './tensor.ts';
 
-/** Time of one pipeline over all profiled submissions. */
+/** GPU time of one pipeline over all profiled submissions. */
 export interface ProfileRow {
   readonly label: string;
   readonly count: number;
   readonly milliseconds: number;
-  /** Of each dispatch, as far as they are kept: start, since the first of all, and length, in microseconds. */
+  /** Start (relative to the first dispatch of all) and duration of each dispatch that is kept, in microseconds. */
   readonly spans: readonly (readonly [start: number, length: number])[];
-  /** Of all dispatches together; absent where nothing counts. */
+  /** Total work of the dispatches; absent if it is not counted. */
   readonly work?: StepWork;
 }
 
-/** Says what a dispatch reads, writes and computes. */
+/** Counts what a dispatch reads, writes and computes. */
 export type WorkCounter = (
   kernel: Kernel,
   variant: Variant,
@@ -25,7 +25,7 @@ export type WorkCounter = (
 ) => StepWork;
 
 const MAX_QUERIES = 4096;
-/** Dispatches whose times are kept one by one, of all kernels together. */
+/** Most dispatches, over all kernels, whose times are kept individually. */
 const MAX_SPANS = 2 ** 16;
 
 interface Total {
@@ -35,13 +35,13 @@ interface Total {
   work: StepWork | undefined;
 }
 
-/** Timestamp queries around every dispatch (each in a pass of its own, so a profiled step is slower than a normal one). Off by default. */
+/** Times every dispatch by timestamp queries. Each dispatch then has a pass of its own, so a profiled step is slower than a normal one. Off by default. */
 export class Profiler {
-  /** Asked as dispatches are recorded, once for those of a plan. */
+  /** Called as dispatches are recorded, and once for each of a plan. */
   counter: WorkCounter | undefined;
   readonly #device: BufferOwner;
   readonly #totals = new Map<string, Total>();
-  /** Stamp of the first dispatch, and how many spans are kept. */
+  /** Timestamp of the first dispatch, and the number of spans kept. */
   #origin: bigint | undefined;
   #spans = 0;
   #enabled = false;
@@ -58,7 +58,7 @@ export class Profiler {
     return this.#enabled;
   }
 
-  /** Returns false where the adapter has no timestamp queries. */
+  /** Switches profiling on or off; returns false if the adapter has no timestamp queries. */
   enable(on: boolean): boolean {
     this.#enabled = on && this.#device.caps.timestamps;
     if (this.#enabled && !this.#queries) {
@@ -68,7 +68,7 @@ export class Profiler {
     return this.#enabled;
   }
 
-  /** Encodes steps with a timed pass a dispatch; dispatches beyond the query set run untimed. */
+  /** Encodes steps with one timed pass per dispatch; dispatches beyond the query set run untimed. */
   encode(encoder: GPUCommandEncoder, steps: readonly Step[]): void {
     this.#timed = [];
     for (const step of steps) {
@@ -88,7 +88,7 @@ export class Profiler {
     }
   }
 
-  /** Reads the stamps of the submission just made. */
+  /** Reads the timestamps of the submission that was just made. */
   collect(): void {
     const steps = this.#timed;
     if (steps.length === 0) return;
@@ -118,7 +118,7 @@ export class Profiler {
     );
   }
 
-  /** Rows by time, longest first, and forgets them. */
+  /** Returns the rows, longest time first, and clears them. */
   async report(): Promise<ProfileRow[]> {
     await Promise.all(this.#pending);
     this.#pending = [];

@@ -6,14 +6,14 @@
 
 /** An empty queue that answers later than this answers on a timer. Others take well below a millisecond, Deno 10 and whatever is submitted. */
 const LATE_MS = 20;
-/** Between two empty submissions. */
+/** Pause between two empty submissions, in ms. */
 const PACE_MS = 1;
 
-/** What of a queue is used here. */
+/** The part of a GPUQueue that is used here. */
 export type WaitedQueue = Pick<GPUQueue, 'submit' | 'onSubmittedWorkDone'>;
 
 export interface QueueWaitsOptions {
-  /** Whether to submit while somebody waits. */
+  /** Whether empty submissions are needed while somebody waits. */
   readonly nudge: boolean;
   /** Resolves after a pause. */
   readonly pause?: () => Promise<void>;
@@ -33,7 +33,7 @@ export class QueueWaits {
     this.#pause = pause ?? (nudge ? createPause() : () => Promise.resolve());
   }
 
-  /** Resolves and rejects with `promise`, which is about what this queue was given. */
+  /** Waits for `promise`, which depends on work of this queue, and settles like it. */
   async until<T>(promise: Promise<T>): Promise<T> {
     if (!this.nudges) return promise;
     this.#waiting++;

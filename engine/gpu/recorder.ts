@@ -21,27 +21,27 @@ export interface Plan {
 }
 
 export interface Submission {
-  /** Resolves when the device has done the work. Asking costs a promise: steps wait for their readback instead. */
+  /** Resolves when the device has done the work. This costs a promise, so steps wait for their readback instead. */
   finished(): Promise<void>;
 }
 
-/** WebGPU's limit in one direction of a grid. */
+/** WebGPU's limit on workgroups in one dimension of a grid. */
 export const MAX_WORKGROUPS = 65535;
 
-/** So many rows of workgroups as y and z of a grid; kernels read theirs as y + z * num_workgroups.y, and check their bounds. */
+/** Folds rows of workgroups into y and z of a grid. Kernels compute their row as y + z * num_workgroups.y, and check its bound. */
 export function foldedRows(rows: number): readonly [number, number] {
   const slabs = Math.max(1, ceilDiv(rows, MAX_WORKGROUPS));
   return [ceilDiv(rows, slabs), slabs];
 }
 
-/** The parts of a device that a recording goes through. */
+/** The parts of a device that a recording uses. */
 export interface RecordingDevice extends BufferOwner {
   readonly pipelines: PipelineCache;
   readonly staging: StagingRing;
   readonly profiler: Profiler;
-  /** Asked by ops in dry recordings. */
+  /** The autotune, to which ops offer candidates in dry recordings. */
   readonly tuning: Chooser<Recorder> | undefined;
-  /** A tensor that nothing keeps between two dispatches: Device.scratch. */
+  /** Device.scratch. */
   scratch(label: string, dtype: DType, size: number): Tensor;
   scratchTexels(label: string, texels: number, dtype?: 'u32' | 'f32'): Tensor;
 }
@@ -55,7 +55,7 @@ export class Recorder {
   readonly device: RecordingDevice;
   readonly label: string;
   readonly mode: 'record' | 'dry' | 'capture';
-  /** Labels of the pipelines that a dry recording asked for. */
+  /** Labels of the pipelines that a dry recording has requested. */
   readonly variants = new Set<string>();
   readonly #params: ParamsStore;
   readonly #release: () => void;
@@ -72,7 +72,7 @@ export class Recorder {
     this.#release = release;
   }
 
-  /** From here on dispatches of pipelines in `ran` are left out, and the others join it: for work whose results nobody reads. */
+  /** From here on, skips dispatches of pipelines in `ran`, and adds the others to it. For warm-ups, whose results nobody reads. */
   leaveOut(ran: Set<string>): void {
     this.#ran = ran;
   }
@@ -112,7 +112,7 @@ export class Recorder {
     const group = pipelines.bindGroup(kernel, bindings, slot);
     const { profiler } = this.device;
     const label = profiler.enabled ? variantLabel(kernel, variant) : kernel.name;
-    // A plan may be profiled later.
+    // The work of a plan is counted now, since it may be profiled later.
     const work =
       profiler.enabled || this.mode === 'capture' ? profiler.counter?.(kernel, variant, bindings, params, workgroups) : undefined;
     this.#steps.push({
@@ -169,7 +169,7 @@ export class Recorder {
     this.#steps.push({ kind: 'texels', from: old, to: more });
   }
 
-  /** Appends a copy to a staging buffer; ask `data()` after submit. */
+  /** Appends a copy to a staging buffer; call `data()` after submit. */
   readback(tensor: Tensor, bytes = tensor.byteLength, fromByte = 0): Readback {
     if (this.mode === 'dry') return { data: () => Promise.resolve(new ArrayBuffer(bytes)), into: () => Promise.resolve() };
     assert(this.mode === 'record', 'a plan cannot hold a readback');
@@ -178,13 +178,13 @@ export class Recorder {
     return readback;
   }
 
-  /** Appends a captured plan. */
+  /** Appends the dispatches of a captured plan. */
   replay(plan: Plan): void {
     if (this.mode === 'dry') return;
     for (const step of plan.steps) this.#steps.push(step);
   }
 
-  /** Ends a capture. */
+  /** Ends a capture and returns its plan. */
   freeze(): Plan {
     assert(this.mode === 'capture' && this.#open, 'freeze ends a capture, once');
     this.#open = false;

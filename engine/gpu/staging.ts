@@ -2,15 +2,15 @@ import { nextPowerOfTwo } from '../util/math.ts';
 import type { BufferOwner } from './buffer-owner.ts';
 import type { Tensor } from './tensor.ts';
 
-/** Bytes on their way back from the device. */
+/** A readback from the device. */
 export interface Readback {
   /** Resolves once the submission that holds the copy has completed. Call it once, after submit. */
   data(): Promise<ArrayBuffer>;
-  /** The same, straight into memory of the caller's, which threads may share. */
+  /** Like `data`, but copies the bytes into the caller's memory, which threads may share. */
   into(target: Uint8Array): Promise<void>;
 }
 
-/** Reused MAP_READ buffers: a step in steady state creates none. */
+/** A pool of MAP_READ buffers, so that a step in steady state creates none. */
 export class StagingRing {
   readonly #device: BufferOwner;
   readonly #free = new Map<number, GPUBuffer[]>();
@@ -19,7 +19,7 @@ export class StagingRing {
     this.#device = device;
   }
 
-  /** A staging buffer of at least `bytes` and the promise side of it. */
+  /** Returns a staging buffer of at least `bytes` and its Readback. */
   take(tensor: Tensor, bytes: number): { buffer: GPUBuffer; readback: Readback } {
     const size = Math.max(256, nextPowerOfTwo(bytes));
     const list = this.#free.get(size) ?? [];

@@ -1,6 +1,6 @@
 import { TEXEL_BYTES, TEXEL_ROW } from './tensor.ts';
 
-/** What a recording is made of. */
+/** The parts of a recording: dispatches, copies and plans. */
 export type Step = DispatchStep | CopyStep | FillStep | SpillStep | TexelStep;
 
 export interface DispatchStep {
@@ -12,11 +12,11 @@ export interface DispatchStep {
   readonly x: number;
   readonly y: number;
   readonly z: number;
-  /** Absent where nobody asked for it when it was recorded. */
+  /** Work of the dispatch; absent unless profiling counted it at recording. */
   readonly work?: StepWork | undefined;
 }
 
-/** What a dispatch reads and writes, in bytes, and computes; and what of it each position of its sequences adds, where only the device knows how many there are. */
+/** Bytes that a dispatch reads and writes, and its operations. `...APosition` is what each position of its sequences adds, if only the device knows their number. */
 export interface StepWork {
   readonly read: number;
   readonly written: number;
@@ -34,7 +34,7 @@ interface CopyStep {
   readonly bytes: number;
 }
 
-/** Rows of texels of a texture, and where they begin in a buffer. */
+/** A copy between rows of texels of a texture and a buffer. */
 interface TexelRows {
   readonly buffer: GPUBuffer;
   readonly byte: number;
@@ -44,7 +44,7 @@ interface TexelRows {
   readonly rows: number;
 }
 
-/** All of a texture, to the start of another. */
+/** A copy of a whole texture to the start of another. */
 interface TexelStep {
   readonly kind: 'texels';
   readonly from: GPUTexture;
@@ -55,12 +55,12 @@ interface FillStep extends TexelRows {
   readonly kind: 'fill';
 }
 
-/** The other way. */
+/** A copy from a texture to a buffer. */
 interface SpillStep extends TexelRows {
   readonly kind: 'spill';
 }
 
-/** The copies that move so many texels, of whole rows and of what is left, from row `firstRow` on. */
+/** Splits a copy of `texels` texels, from row `firstRow` on, into one of whole rows and one of the rest. */
 export function texelRows(
   kind: 'fill' | 'spill',
   texels: number,
@@ -74,7 +74,7 @@ export function texelRows(
   return steps;
 }
 
-/** Encodes what is no dispatch. */
+/** Encodes a copy. */
 export function encodeCopy(encoder: GPUCommandEncoder, step: Exclude<Step, DispatchStep>): void {
   if (step.kind === 'texels') {
     const { from, to } = step;

@@ -17,7 +17,7 @@ async function byHost(device: Device, record: (rec: Recorder) => void): Promise<
   return performance.now() - from;
 }
 
-/** One pass, stamped at both ends: browsers round stamps to 100 us, so single dispatches would tell little. */
+/** Times one pass by timestamps at both ends. Browsers round these to 100 us, so single dispatches could not be timed. */
 async function byDevice(device: Device, record: (rec: Recorder) => void): Promise<number> {
   const { gpu, waits } = device;
   const { steps } = device.capture('timed', record);

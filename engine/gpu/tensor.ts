@@ -1,7 +1,7 @@
 import { assert } from '../errors.ts';
 import { alignUp, product } from '../util/math.ts';
 
-/** Storage types. f16 is read two a u32, so that it needs no feature of the adapter; integer types hold ids, packed int8 (4 a u32) and packed int4 (8 a u32). */
+/** Storage types. f16 is read as two halves per u32, so it needs no adapter feature. Integer types hold ids, packed int8 (4 per u32) and packed int4 (8 per u32). */
 export type DType = 'f32' | 'f16' | 'u32' | 'i32';
 
 export type TypedArray = Float32Array | Uint32Array | Int32Array | Uint16Array;
@@ -11,12 +11,12 @@ function dtypeBytes(dtype: DType): number {
   return dtype === 'f16' ? 2 : 4;
 }
 
-/** Bytes a contiguous tensor takes, padded to the 4 bytes WebGPU copies in. */
+/** Bytes of a contiguous tensor, padded to the 4 bytes that WebGPU copies in. */
 export function byteSize(dtype: DType, shape: readonly number[]): number {
   return Math.max(4, alignUp(product(shape) * dtypeBytes(dtype), 4));
 }
 
-/** The tensors that a workspace owns, however deep they lie in it; views are left out. */
+/** Collects the tensors that a workspace owns, at any depth; views are left out. */
 export function ownedTensors(workspace: object): Tensor[] {
   if (workspace instanceof Tensor) return workspace.isView ? [] : [workspace];
   return Object.values(workspace).flatMap((part: unknown) => (typeof part === 'object' && part !== null ? ownedTensors(part) : []));
@@ -24,7 +24,7 @@ export function ownedTensors(workspace: object): Tensor[] {
 
 /** Bytes of a texel of rgba32uint. */
 export const TEXEL_BYTES = 16;
-/** Texels of a texture's row, so that kernels find one by a shift and a mask. */
+/** Texels per row of a texture: a power of two, so that kernels find a texel by a shift and a mask. */
 export const TEXEL_ROW = 512;
 
 /**
@@ -36,10 +36,10 @@ export class Tensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly memory: GPUBuffer | GPUTexture;
-  /** Bytes from the start of the buffer; a multiple of 256 for views. */
+  /** Offset in the buffer, in bytes; a multiple of 256 for views. */
   readonly offset: number;
   readonly byteLength: number;
-  /** `buffer id:offset:length`, the bind group cache's key part. */
+  /** `buffer id:offset:length`, this tensor's part in the keys of bind groups. */
   readonly key: string;
   readonly isView: boolean;
 
@@ -62,13 +62,13 @@ export class Tensor {
     this.isView = isView;
   }
 
-  /** What it lies in, which is no texture. */
+  /** The tensor's buffer; throws if it lies in a texture. */
   get buffer(): GPUBuffer {
     assert(!isTexture(this.memory), `${this.label} lies in a texture`);
     return this.memory;
   }
 
-  /** The texture it lies in; undefined where that is a buffer. */
+  /** The tensor's texture; undefined if it lies in a buffer. */
   get texture(): GPUTexture | undefined {
     return isTexture(this.memory) ? this.memory : undefined;
   }
@@ -87,7 +87,7 @@ export class Tensor {
     return new Tensor(this.label, this.dtype, [to - from, ...rest], this.memory, this.bufferId, offset, true);
   }
 
-  /** The same bytes under another shape of at most the same size. */
+  /** A view of the same bytes with another shape, of at most the same size. */
   reshape(shape: readonly number[]): Tensor {
     assert(byteSize(this.dtype, shape) <= this.byteLength, `reshape ${this.label} [${this.shape.join(', ')}] to [${shape.join(', ')}]`);
     return new Tensor(this.label, this.dtype, shape, this.memory, this.bufferId, this.offset, true);
