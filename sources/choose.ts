@@ -1,4 +1,4 @@
-/** Which files of a published model are needed: its weights once, in the format that was asked for, and the small files beside them. Pure. */
+/** Chooses the files of a published model that are needed: its weights once, in the requested format, and the small files beside them. Pure. */
 import { describeForeignFolder } from '../engine/util/foreign-format.ts';
 import { SourceError } from './errors.ts';
 import { compareNatural, pathProblem, quoteName } from './names.ts';
@@ -6,12 +6,12 @@ import type { HubSource } from './source.ts';
 
 /** A file of a repository, as its publisher lists it. */
 export interface RepoFile {
-  /** Below the repository's root, with '/'. */
+  /** Path below the repository's root, with '/'. */
   readonly path: string;
   readonly size: number;
-  /** SHA-256 of the content, of files in large-file storage. */
+  /** SHA-256 of the content; only of files in large-file storage. */
   readonly sha256?: string;
-  /** SHA-1 that git gives the content, of the others. */
+  /** SHA-1 of the content as a git blob; only of other files. */
   readonly git?: string;
 }
 
@@ -20,22 +20,22 @@ export type ModelFormat = 'safetensors' | 'gguf' | 'ctranslate2' | 'onnx' | 'pyt
 export interface Choice {
   readonly format: ModelFormat;
   readonly files: readonly RepoFile[];
-  /** The file that stands for the model, where that is not the folder: a GGUF file (the first of a split one), or the file that was asked for. */
+  /** The file that represents the model, if its folder does not: a GGUF file (the first of a split one), or the file that was asked for. */
   readonly main?: string;
 }
 
-/** Small files that the readers of one format or another look for, in the repository's root. */
+/** Small files in the repository's root that the reader of some format needs. */
 const COMPANIONS =
   /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|vocabulary|preprocessor_config|processor_config|normalizer|chat_template|phoneme_rules|voices)\.json$|^(merges|vocab|vocabulary)\.txt$|^chat_template\.jinja$/;
 const VOICES = /^voices\/[^/]+\.(pt|bin|npz|safetensors|json)$|^voices[^/]*\.(bin|npz|safetensors)$/;
 const SHARD = /^(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)$/;
 const LARGEST_COMPANION = 64 * 2 ** 20;
-/** Without a word from the user: what llama.cpp and Ollama take, then what is nearest to it. */
+/** Quantisations in the order in which they are chosen by default: as llama.cpp and Ollama do, then what is nearest. */
 const PREFERRED = ['Q4_K_M', 'Q4_K_S', 'Q4_0', 'Q4_1', 'Q5_K_M', 'Q8_0', 'F16', 'BF16'];
-/** Quantisations that are refused when they are here, and so taken only where there is nothing else. */
+/** Quantisations that the engine refuses, and that are therefore chosen only if there is nothing else. */
 const NOT_READ = /(^|[-._/])(UD-)?(IQ[123]_\w+|TQ[12]_\w+|NVFP4)(?=[-./]|$)/i;
 
-/** Chooses from a repository's files; throws SourceError('missing') that says what there is instead. */
+/** Chooses from a repository's files; throws SourceError('missing') with what there is instead. */
 export function chooseFiles(files: readonly RepoFile[], select?: string): Choice {
   const chosen = select === undefined ? chooseWhole(files) : chooseNamed(files, select);
   const beside = chosen.format === 'gguf' ? [] : files.filter(isCompanion);
@@ -44,8 +44,8 @@ export function chooseFiles(files: readonly RepoFile[], select?: string): Choice
 }
 
 /**
- * The files that a model of the hub needs, whose names may become names of files elsewhere; with a `main` only where the model is that file and not their
- * folder. Throws SourceError that names the model.
+ * Chooses the files of a model of the hub, whose names must be safe as names of local files. `main` is set only if the model is that file and not its folder.
+ * Throws a SourceError that names the model.
  */
 export function chooseModel(source: HubSource, files: readonly RepoFile[]): Choice {
   let choice: Choice;
@@ -77,7 +77,7 @@ function chooseWhole(files: readonly RepoFile[]): Choice {
   const model = files.find(({ path }) => path === 'model.bin');
   if (model && (names.has('vocabulary.txt') || names.has('vocabulary.json') || names.has('tokenizer.json')))
     return { format: 'ctranslate2', files: [model] };
-  // The full weights, not one of the smaller variants beside them, which are asked for by name.
+  // The full weights (the shortest name), not one of the smaller variants, which are requested by name.
   const onnx = modelsOf(files, '.onnx').sort((a, b) => baseName(a.path).length - baseName(b.path).length);
   const pytorch = modelsOf(files, '.pth');
   const hasVoices = files.some(({ path }) => VOICES.test(path));
@@ -91,7 +91,7 @@ function nothingToRead(files: readonly RepoFile[]): string {
   return `has no weights that are read here${foreign === undefined ? '' : `; ${foreign}`}`;
 }
 
-/** model.safetensors or its shards; not the same weights again under another name, nor adapters for them. */
+/** model.safetensors or its shards, but not the same weights under another name, nor adapters for them. */
 function safetensorsOf(files: readonly RepoFile[]): RepoFile[] {
   const top = files.filter(({ path }) => /^[^/]+\.safetensors$/.test(path) && !VOICES.test(path) && !path.startsWith('adapter_'));
   const single = top.find(({ path }) => path === 'model.safetensors');
@@ -103,7 +103,7 @@ function safetensorsOf(files: readonly RepoFile[]): RepoFile[] {
   return others.length === 1 ? others : [];
 }
 
-/** Files of one ending; not projectors of images (mmproj-f16.gguf, m.mmproj-f16.gguf) and not statistics of quantisation, and of a split file the first. */
+/** Model files with this extension, without image projectors (mmproj-f16.gguf, m.mmproj-f16.gguf) and quantisation statistics; of a split file only the first. */
 function modelsOf(files: readonly RepoFile[], ending: string): RepoFile[] {
   return files
     .filter(({ path }) => path.toLowerCase().endsWith(ending) && !/mmproj[^/]*$|(^|\/)(mmproj|imatrix)|imatrix\.gguf$/i.test(path))
@@ -111,7 +111,7 @@ function modelsOf(files: readonly RepoFile[], ending: string): RepoFile[] {
     .sort((a, b) => compareNatural(a.path, b.path));
 }
 
-/** Whether a file's name or its folder's carries the quantisation: model-Q4_K_M.gguf, Q4_K_M/model-00001-of-00002.gguf, model_q4.onnx. */
+/** Whether the name of a file or its folder has this quantisation: model-Q4_K_M.gguf, Q4_K_M/model-00001-of-00002.gguf, model_q4.onnx. */
 function hasTag(path: string, tag: string): boolean {
   const escaped = tag.replace(/[^\w]/g, '\\$&');
   return new RegExp(`(^|[-._/])${escaped}(?=[-./]|$)`, 'i').test(path);
@@ -129,7 +129,7 @@ function chooseNamed(files: readonly RepoFile[], select: string): Choice {
   const exact = files.find(({ path }) => path === select) ?? files.find(({ path }) => baseName(path) === select);
   if (exact) return whole(formatOf(exact.path), files, exact);
   const models = [...modelsOf(files, '.gguf'), ...modelsOf(files, '.onnx')];
-  // A tag in the file's own name before one in its folder's; UD-Q4_K_XL and Q4_K_XL are both asked for by their ends.
+  // The file's own name is searched before its folder's; UD-Q4_K_XL is found by its end, Q4_K_XL, too.
   const found = models.find(({ path }) => hasTag(baseName(path), select)) ?? models.find(({ path }) => hasTag(path, select));
   if (found) return whole(formatOf(found.path), files, found);
   const there = models.map(({ path }) => path);
@@ -148,13 +148,13 @@ function formatOf(path: string): ModelFormat {
   throw new SourceError('missing', `${quoteName(path)} is no file of weights`);
 }
 
-/** All files that one of weights stands for: the other parts of a split one, the data beside an ONNX graph. */
+/** All files that belong to one file of weights: the other parts of a split one, and the data of an ONNX graph. */
 function whole(format: ModelFormat, files: readonly RepoFile[], first: RepoFile): Choice {
   const shard = SHARD.exec(first.path);
   if (format === 'onnx') return { format, files: withData(files, first), main: first.path };
   if (!shard) return { format, files: [first], main: first.path };
   const parts = complete(files.filter(({ path }) => SHARD.exec(path)?.[1] === shard[1] && SHARD.exec(path)?.[3] === shard[3]));
-  // Only of GGUF each part says of which model it is.
+  // Only GGUF's parts name the model themselves.
   const index = format === 'gguf' ? [] : files.filter(({ path }) => path === `${shard[1]}.${format}.index.json`);
   return { format, files: [...parts, ...index], main: parts[0]!.path };
 }

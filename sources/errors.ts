@@ -1,4 +1,4 @@
-/** Why a source gives no model; the message is one line for the person who named it. */
+/** Why a source gives no model. An error's message is one line for the person who named the source. */
 export type SourceErrorKind =
   | 'syntax' // the text names no source
   | 'missing' // there is no such model, revision or file
@@ -17,11 +17,12 @@ interface SourceErrorOptions extends ErrorOptions {
   readonly wantsToken?: boolean;
 }
 
+/** Thrown when a source gives no model. */
 export class SourceError extends Error {
   readonly kind: SourceErrorKind;
-  /** Seconds after which the other side asks to try again. */
+  /** Seconds after which the server asks to try again. */
   readonly retryAfter: number | undefined;
-  /** A token, or another one, may open it. */
+  /** Whether a token, or another one, may give access. */
   readonly wantsToken: boolean;
 
   constructor(kind: SourceErrorKind, message: string, { retryAfter, wantsToken = false, ...options }: SourceErrorOptions = {}) {
@@ -33,7 +34,7 @@ export class SourceError extends Error {
   }
 }
 
-/** What fetch means by "fetch failed". */
+/** The reason behind fetch's "fetch failed". */
 export function networkProblem(error: unknown): string {
   const cause = (error as { readonly cause?: { readonly code?: string; readonly message?: string } }).cause;
   const why = cause?.code ?? cause?.message ?? (error instanceof Error ? error.message : String(error));

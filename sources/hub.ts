@@ -1,6 +1,6 @@
 /**
- * The hub's protocol: which commit a revision is, which files it has, and where they are. The client is Hugging Face's own; what it does not do
- * (ranges, resuming, hashes, errors that say what to do) stands in node/. Pure: the fetch that is handed in decides what may be reached.
+ * The hub's protocol: the commit of a revision, its files, and their URLs. The client is Hugging Face's own; what it does not do (ranges, resuming, hashes, errors
+ * that say what to do) is in node/. Pure: the given fetch decides what may be reached.
  */
 import type { RepoFile } from './choose.ts';
 import { SourceError, networkProblem } from './errors.ts';
@@ -8,41 +8,43 @@ import { isCommit, quoteName } from './names.ts';
 import { formatSeconds } from './progress.ts';
 import { LONGEST_WAIT_SECONDS, secondsToWait } from './retry-after.ts';
 
-/** Where to ask, and how. */
+/** A hub, and how to access it. */
 export interface Hub {
-  /** Without a slash at the end. */
+  /** Base URL without a slash at the end. */
   readonly endpoint: string;
-  /** Adds the token, for the endpoint alone. */
+  /** Must add the token, to requests to the endpoint alone. */
   readonly fetch: typeof fetch;
-  /** Whether it has one; only for what messages advise. */
+  /** Whether there is a token; used only for the advice in messages. */
   readonly hasToken: boolean;
-  /** Waits as long as the hub asks for; without it, such a request fails and its message says when to try again. */
+  /** Waits for as long as the hub asks. Without it a rate-limited request fails, and its message says when to try again. */
   readonly wait?: (seconds: number) => Promise<void>;
-  /** How messages speak of the token; default: in variables. */
+  /** How messages refer to the token; by default as environment variables. */
   readonly tokenWords?: TokenWords;
 }
 
+/** How messages refer to the hub's token. */
 export interface TokenWords {
   /** What to do, such as "set HF_TOKEN". */
   readonly give: string;
-  /** Where one that was given stands. */
+  /** Where a token that was given is. */
   readonly place: string;
 }
 
 const IN_VARIABLES: TokenWords = { give: 'set HF_TOKEN', place: 'HF_TOKEN, or the file token in HF_HOME' };
 
+/** A repository at one commit. */
 export interface Repository {
-  /** 40 hexadecimal digits. */
+  /** Commit: 40 hexadecimal digits. */
   readonly commit: string;
   readonly files: readonly RepoFile[];
 }
 
-/** A hub that says "not yet" more often than this to one request means "no". */
+/** Most waits for one request that the hub asks for; then it fails. */
 const MOST_WAITS = 5;
-/** Repositories are listed page by page; no model has this many files. */
+/** Most entries of a repository, which is listed page by page; no model has this many files. */
 const MAX_FILES = 50_000;
 
-/** What the hub has for a model now; throws SourceError. */
+/** Reads the commit of a revision and its files from the hub; throws SourceError. */
 export async function readRepository(hub: Hub, id: string, revision: string): Promise<Repository> {
   const { listFiles, modelInfo } = await import('@huggingface/hub');
   const access = { hubUrl: hub.endpoint, fetch: explained(hub, id, revision) };
@@ -52,7 +54,7 @@ export async function readRepository(hub: Hub, id: string, revision: string): Pr
   let entries = 0;
   const list = async (): Promise<void> => {
     for await (const entry of listFiles({ ...access, repo: { type: 'model', name: id }, revision: commit, recursive: true })) {
-      // Folders too: a list of nothing else would never end.
+      // Folders count too: a list of nothing else would never end.
       if (++entries > MAX_FILES) throw nonsense(id, `more than ${MAX_FILES} files and folders`);
       if (entry.type === 'file') files.push(readEntry(id, entry));
     }
@@ -61,12 +63,12 @@ export async function readRepository(hub: Hub, id: string, revision: string): Pr
   return { commit, files };
 }
 
-/** Where a file of a commit is. */
+/** URL of a file of a commit. */
 export function fileUrl(endpoint: string, id: string, commit: string, path: string): string {
   return `${endpoint}/${id}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
 }
 
-/** The hub, the model and the commit of an address that `fileUrl` made; undefined for another address. */
+/** Parses a URL that `fileUrl` made; undefined for any other. */
 export function readFileUrl(url: string): { readonly endpoint: string; readonly id: string; readonly commit: string } | undefined {
   const [, endpoint, id, commit] = /^(https?:\/\/.+?)\/([^/]+\/[^/]+)\/resolve\/([0-9a-f]{40})\/./.exec(url) ?? [];
   return endpoint === undefined ? undefined : { endpoint, id: id!, commit: commit! };
@@ -87,7 +89,7 @@ function readEntry(
 
 const nonsense = (id: string, what: string): SourceError => new SourceError('network', `${id}: the hub answers what no hub does: ${what}`);
 
-/** What the client throws of its own comes from answers that it cannot read. */
+/** Converts the client's own errors, which it throws for answers that it cannot parse, to SourceError. */
 async function understood<T>(id: string, work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof SourceError || (error instanceof Error && error.name === 'AbortError')) throw error;
@@ -95,7 +97,7 @@ async function understood<T>(id: string, work: Promise<T>): Promise<T> {
   });
 }
 
-/** The hub's fetch, whose refusals are errors that say what to do. */
+/** Wraps the hub's fetch: a refusal becomes a SourceError that says what to do. */
 function explained(hub: Hub, id: string, revision: string): typeof fetch {
   return async (input, init) => {
     for (let waits = 0; ; waits++) {
@@ -112,7 +114,7 @@ function explained(hub: Hub, id: string, revision: string): typeof fetch {
   };
 }
 
-/** What a refusal of the hub means for a person. */
+/** Converts an error response of the hub to a SourceError that says what to do. */
 export async function refusal(hub: Hub, id: string, revision: string, answer: Response): Promise<SourceError> {
   const code = answer.headers.get('x-error-code') ?? '';
   const said = await whatItSaid(answer);
@@ -142,16 +144,16 @@ export async function refusal(hub: Hub, id: string, revision: string, answer: Re
   return new SourceError('network', `${id}: the hub answered HTTP ${answer.status}${said}${again}`, { retryAfter });
 }
 
-/** What the refusal of a file means; `name` is the file's. */
+/** Converts the error response for a file to a SourceError; `name` is the file's. */
 export async function fileRefusal(hub: Hub, id: string, revision: string, answer: Response, name: string): Promise<SourceError> {
   const { host, origin } = new URL(answer.url || hub.endpoint);
-  // The storage behind the hub refuses addresses that are too old; the hub gives a new one.
+  // The storage behind the hub refuses URLs that are too old; the hub then gives a new one.
   if (origin !== new URL(hub.endpoint).origin) return new SourceError('network', `${name}: ${host} answered HTTP ${answer.status}`);
   const { kind, message, retryAfter, wantsToken } = await refusal(hub, id, revision, answer);
   return new SourceError(kind, `${name}: ${message}`, { retryAfter, wantsToken });
 }
 
-/** The hub's own words, of the header or the body; they come from elsewhere, so they are cut and quoted. */
+/** The hub's own message, from the header or the body. It is foreign text, so it is shortened and quoted. */
 async function whatItSaid(answer: Response): Promise<string> {
   let text = answer.headers.get('x-error-message') ?? '';
   if (text === '' && answer.headers.get('content-type')?.startsWith('application/json')) {

@@ -1,4 +1,4 @@
-/** What the rest of the repository may import of the pure half; the half that needs Node is node/index.ts. */
+/** Exports of the pure half of sources/ for the rest of the repository; the half that needs Node is node/index.ts. */
 export { chooseFiles, chooseModel } from './choose.ts';
 export type { Choice, ModelFormat, RepoFile } from './choose.ts';
 export { SourceError } from './errors.ts';

@@ -1,11 +1,11 @@
-/** Names that come from elsewhere, before any of them becomes the name of a file here. */
+/** Checks names that come from elsewhere before any of them becomes a local file's name. */
 
-/** Device names of Windows, with or without an ending. */
+/** Windows' device names, with or without an extension. */
 const RESERVED = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?$/i;
 const MAX_PATH = 1024;
 const MAX_SEGMENT_BYTES = 255;
 
-/** Why a path of '/'-separated names may not be made below a folder of ours, on any system; undefined when it may. */
+/** Why a path of '/'-separated names is unsafe below a local folder, on any system; undefined if it is safe. */
 export function pathProblem(path: string): string | undefined {
   if (path === '') return 'is empty';
   if (path.length > MAX_PATH) return `is longer than ${MAX_PATH} characters`;
@@ -30,7 +30,7 @@ function segmentProblem(segment: string): string | undefined {
   return undefined;
 }
 
-/** A name as it is shown in a message: quoted, cut, and without what a terminal would obey. */
+/** A name for a message: quoted, shortened, and without control characters, which a terminal would obey. */
 export function quoteName(name: string): string {
   const text = JSON.stringify(name.length > 120 ? `${name.slice(0, 120)}…` : name);
   return text.replace(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
@@ -38,15 +38,15 @@ export function quoteName(name: string): string {
 
 const HUB_NAME = /^[A-Za-z0-9](?:[\w.-]{0,94}[A-Za-z0-9_])?$/;
 
-/** Whether this can be an owner or a model on the hub: the hub itself forbids `..` and `--` and other characters. */
+/** Whether a name can be an owner or a model on the hub, which itself forbids `..`, `--` and other characters. */
 export function isHubName(name: string): boolean {
   return HUB_NAME.test(name) && !name.includes('..') && !name.includes('--') && !RESERVED.test(name);
 }
 
-/** Whether this names a commit, whose files never change. */
+/** Whether a revision is a commit, whose files never change. */
 export const isCommit = (revision: string): boolean => /^[0-9a-f]{40}$/.test(revision);
 
-/** Whether this can be a branch, tag or commit. */
+/** Whether a text can be a branch, tag or commit. */
 export function isRevision(revision: string): boolean {
   return (
     revision.length <= 200 && /^[\w.-]+(\/[\w.-]+)*$/.test(revision) && !revision.includes('..') && pathProblem(revision) === undefined
@@ -66,5 +66,5 @@ export function compareNatural(a: string, b: string): number {
   return left.length - right.length;
 }
 
-/** Whether a text may be a token: it is sent in a header. */
+/** Whether a text can be a token, which is sent in a header. */
 export const isToken = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);

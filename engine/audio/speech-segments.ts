@@ -1,14 +1,17 @@
-/** Voice activity detection behind the model: from the probability of speech in each chunk to stretches of speech, by the rules of Silero's `get_speech_timestamps` and one more, `sure`. */
+/**
+ * Voice activity detection after the model: turns the speech probabilities of chunks into stretches of speech, by the rules of Silero's `get_speech_timestamps`
+ * and one more, `sure`.
+ */
 
-/** A stretch of audio in samples, `to` behind its last. */
+/** A stretch of audio: the samples [from, to). */
 export interface Stretch {
   readonly from: number;
   readonly to: number;
 }
 
-/** When speech begins and ends, and how much around it is kept; times in seconds. */
+/** Rules of where speech begins and ends, and how much around it is kept; times in seconds. */
 export interface SpeechRules {
-  /** Probability from which on a chunk begins speech; below this less 0.15 (but at least 0.01) one may end it. */
+  /** A chunk of at least this probability begins speech; one below `threshold` - 0.15 (at least 0.01) may end it. */
   readonly threshold: number;
   /** A stretch counts as speech if it is longer than this. */
   readonly leastSpeech: number;
@@ -16,7 +19,7 @@ export interface SpeechRules {
   readonly sure?: { readonly probability: number; readonly within: number };
   /** Silence that ends speech; shorter pauses belong to the speech. */
   readonly silence: number;
-  /** Kept before and after speech. */
+  /** Audio kept before and after speech. */
   readonly before: number;
   readonly after: number;
 }
@@ -24,7 +27,7 @@ export interface SpeechRules {
 const FALL = 0.15;
 const LEAST_THRESHOLD = 0.01;
 
-/** Finds stretches of speech in `length` samples while the probabilities of their chunks come. */
+/** Finds stretches of speech from the probabilities of consecutive chunks. */
 export class SpeechFinder {
   readonly #rules: SpeechRules;
   readonly #sampleRate: number;
@@ -32,9 +35,9 @@ export class SpeechFinder {
   readonly #found: Stretch[] = [];
   #at = 0;
   #start: number | undefined;
-  /** The highest probability since. */
+  /** Highest probability since the start. */
   #peak = 0;
-  /** Where the silence began that may end what was begun. */
+  /** Where the silence began that may end the current stretch. */
   #end: number | undefined;
 
   constructor(rules: SpeechRules, { sampleRate, chunk }: { readonly sampleRate: number; readonly chunk: number }) {
@@ -68,7 +71,10 @@ export class SpeechFinder {
     this.#start = this.#end = undefined;
   }
 
-  /** The stretches of audio of `length` samples with what is kept around them, in order; two that touch are two. Ends without speech are left out, however short. */
+  /**
+   * Returns the stretches of speech in audio of `length` samples, in order, with the audio kept around them. Stretches that touch are not joined. Ends of the
+   * audio without speech are left out, however short.
+   */
   finish(length: number): Stretch[] {
     if (this.#start !== undefined) this.#close(length);
     const { before, after } = this.#rules;
@@ -76,7 +82,7 @@ export class SpeechFinder {
     const borders = this.#found.slice(1).map(({ from }, i): Stretch => {
       const { to } = this.#found[i]!;
       const gap = from - to;
-      // A pause that is too short for both is halved.
+      // A pause too short for both is halved.
       if (gap < ahead + behind) return { from: to + Math.floor(gap / 2), to: from - Math.floor(gap / 2) };
       return { from: Math.floor(to + behind), to: Math.floor(from - ahead) };
     });
@@ -87,7 +93,7 @@ export class SpeechFinder {
   }
 }
 
-/** The same stretches with the ends of the audio, where no more than `seconds` of them would be left out: like short pauses they are heard. */
+/** Extends the first and the last stretch to the ends of the audio, if that adds at most `seconds` each: short ends are heard, like short pauses. */
 export function withShortEnds(stretches: readonly Stretch[], length: number, sampleRate: number, seconds: number): Stretch[] {
   const most = seconds * sampleRate;
   return stretches.map(({ from, to }, i) => ({

@@ -1,20 +1,21 @@
-/** RIFF/WAVE files: finding format and samples in the bytes of any of them, and writing the 16-bit mono ones speech answers with. */
+/** Reads RIFF/WAVE files, and writes the 16-bit mono ones that speech is answered with. */
 import { EngineError } from '../errors.ts';
 import { withoutDamage } from './sample-source.ts';
 
-/** `alaw` and `mulaw` are G.711, in which telephone calls are recorded. */
+/** Encodings of samples that are read. `alaw` and `mulaw` are G.711, in which telephone calls are recorded. */
 export type WavEncoding = 'u8' | 's16' | 's24' | 's32' | 'f32' | 'f64' | 'alaw' | 'mulaw';
 
+/** A parsed WAV file. */
 export interface WavFile {
   readonly encoding: WavEncoding;
-  /** Hz. */
+  /** Sample rate in Hz. */
   readonly sampleRate: number;
   readonly channels: number;
   /** Samples per channel. */
   readonly frames: number;
-  /** Interleaved samples as they lie in the file. */
+  /** Interleaved samples as the file has them. */
   readonly data: Uint8Array;
-  /** Bytes of samples that the file declares and does not have: its end was cut off. */
+  /** Bytes of samples that the file declares but lacks, because its end was cut off. */
   readonly missingBytes: number;
 }
 
@@ -22,71 +23,71 @@ const PCM = 1;
 const FLOAT = 3;
 const A_LAW = 6;
 const MU_LAW = 7;
-/** Of 16-bit samples, so that each step of the logarithm begins at a power of two. */
+/** Mu-law's bias of 16-bit samples, with which each segment begins at a power of two. */
 const MU_LAW_BIAS = 0x84;
 const EXTENSIBLE = 0xfffe;
-/** Bytes of a fmt chunk: at least, and of the longest that is known, which is MS ADPCM's. */
+/** Bytes of a fmt chunk: the least, and those of the longest one known (MS ADPCM). */
 const FORMAT_SIZE = 16;
 const FORMAT_BYTES = 64;
 const MAX_CHANNELS = 32;
-/** Hz of the files that are read, whatever their format. */
+/** Sample rates that are read, in Hz, whatever the file format. */
 export const MIN_RATE = 4_000;
 export const MAX_RATE = 384_000;
-/** Chunks before the samples; real files have a handful, and a file of empty ones would hold up whoever reads it. */
+/** Most chunks before the samples. Real files have a handful; one of nothing but empty chunks would block its reader. */
 const MAX_CHUNKS = 1_000;
 
-/** Writers that cannot seek leave a placeholder: 0, or a number near 2^31 or 2^32 (sox: 0x7ffff000 and up; ffmpeg, OpenAI: 0xffffffff). */
+/** Whether a size is a placeholder of a writer that cannot seek: 0, or a number near 2^31 or 2^32 (sox: 0x7ffff000 and up; ffmpeg, OpenAI: 0xffffffff). */
 export const isPlaceholder = (size: number): boolean => size === 0 || (size >= 0x7fff_f000 && size <= 0x7fff_ffff) || size >= 0xffff_f000;
 
-/** What RF64 says of a size that stands in 64 bits elsewhere. */
+/** RF64's placeholder of a size that its ds64 chunk has in 64 bits. */
 const LONG = 0xffff_ffff;
 
 const invalid = (message: string): EngineError => new EngineError('invalid_audio', message);
 
-/** Whether the bytes begin as a WAV file does (RIFF, or RF64 for files beyond 4 GiB). */
+/** Whether the bytes begin like a WAV file (RIFF, or RF64 for files beyond 4 GiB). */
 export function isWav(bytes: Uint8Array): boolean {
   const magic = latin1(bytes, 0, 4);
   return (magic === 'RIFF' || magic === 'RF64') && latin1(bytes, 8, 12) === 'WAVE';
 }
 
-/** Bytes of a file that need not lie in one piece. */
+/** Bytes of a file, which need not be contiguous. */
 export interface FileBytes {
   readonly length: number;
-  /** Those from `from` to before `to`, or to the end; what does not lie in one piece is copied. */
+  /** The bytes [from, to), by default up to the end; copied if they are not contiguous. */
   subarray(from: number, to?: number): Uint8Array;
 }
 
-/** What a WAV file's headers say, and where in it the samples lie. */
+/** Format of a WAV file, and where its samples are. */
 export interface WavHeader extends Omit<WavFile, 'data'> {
-  /** First byte of the samples, how many there are, and bytes a frame. */
+  /** Offset of the samples, their size, and the size of a frame, in bytes. */
   readonly from: number;
   readonly dataBytes: number;
   readonly frameBytes: number;
 }
 
-/** Reads the headers of a WAV file; throws EngineError('invalid_audio') for what is no WAV, is cut in its headers, or has an unknown encoding. */
+/** Parses a WAV file. Throws EngineError('invalid_audio') if it is no WAV file, ends within its headers, or has an unknown encoding. */
 export function parseWav(bytes: Uint8Array): WavFile {
   const { encoding, sampleRate, channels, frames, from, dataBytes, missingBytes } = parseWavHeader(bytes);
   return { encoding, sampleRate, channels, frames, missingBytes, data: bytes.subarray(from, from + dataBytes) };
 }
 
-/** The same without its samples, which may lie anywhere. */
+/** Parses a WAV file's headers like parseWav, without a view of its samples, whose bytes need not be contiguous. */
 export function parseWavHeader(bytes: FileBytes): WavHeader {
   const { format, size, from, declared } = findWavData(bytes);
   return describe(parseFormat(format, size), from, bytes.length - from, declared);
 }
 
-/** Where in a WAV file of any encoding its data lies. */
+/** A WAV file's format and the place of its data, whatever its encoding. */
 export interface WavData {
-  /** The fmt chunk, as far as it is known to anybody, and its declared size, at least FORMAT_SIZE. */
+  /** The fmt chunk's first FORMAT_BYTES bytes, and its declared size, which is at least FORMAT_SIZE. */
   readonly format: DataView;
   readonly size: number;
-  /** First byte of the data, and how many are declared: perhaps more than there are, or a placeholder. */
+  /** Offset of the data, and its declared size, which may exceed the file or be a placeholder. */
   readonly from: number;
   readonly declared: number;
 }
 
-/** Goes through the chunks of a WAV file; throws EngineError('invalid_audio') where there is no data behind a format. */
+/** Walks the chunks of a WAV file to its data. Throws EngineError('invalid_audio') if no data chunk follows a fmt chunk. */
 export function findWavData(bytes: FileBytes): WavData {
   if (!isWav(bytes.subarray(0, 12))) throw invalid('the file does not begin with a RIFF/WAVE header');
   let format: Pick<WavData, 'format' | 'size'> | undefined;
@@ -103,7 +104,7 @@ export function findWavData(bytes: FileBytes): WavData {
       return { ...format, from: body, declared: size === LONG ? (longSize ?? size) : size };
     }
     if (body + size > bytes.length) throw invalid(`the WAV file ends inside its '${id}' chunk (${size} bytes declared)`);
-    // Of RF64: the sizes of the file and of its data in 64 bits. Other chunks may follow the data.
+    // RF64's 64-bit sizes of the file and of its data. Other chunks may follow the data.
     if (id === 'ds64' && size >= 16) longSize = Number(viewOf(bytes.subarray(body + 8, body + 16)).getBigUint64(0, true));
     if (id === 'fmt ') format = { format: viewOf(bytes.subarray(body, body + Math.min(size, FORMAT_BYTES))), size: checkedSize(size) };
     at = body + size + (size & 1);
@@ -116,7 +117,7 @@ function checkedSize(size: number): number {
   return size;
 }
 
-/** What encoding a WAV file has, as Microsoft numbers them. */
+/** A WAV file's format tag, Microsoft's number of its encoding. */
 export function wavTag({ format, size }: Pick<WavData, 'format' | 'size'>): number {
   const tag = format.getUint16(0, true);
   // Extensible: the real tag is the first field of the sub-format GUID.
@@ -132,7 +133,7 @@ interface Format {
   readonly blockAlign: number;
 }
 
-/** `view` = the fmt chunk, which declares `size` bytes, as far as it is looked at. */
+/** Parses a fmt chunk that declares `size` bytes; `view` has its first ones. */
 function parseFormat(view: DataView, size: number): Format {
   const channels = view.getUint16(2, true);
   const sampleRate = view.getUint32(4, true);
@@ -162,7 +163,7 @@ function encodingOf(tag: number, bits: number): WavEncoding | undefined {
   return bits === 8 ? 'u8' : bits === 16 ? 's16' : bits === 24 ? 's24' : bits === 32 ? 's32' : undefined;
 }
 
-/** `rest` bytes follow the header of the data chunk, which ends at `from` and declares `size`. */
+/** Makes the header of a file whose data chunk begins at `from`, declares `size` bytes, and is followed by `rest` bytes. */
 function describe({ encoding, channels, sampleRate, blockAlign }: Format, from: number, rest: number, size: number): WavHeader {
   const declared = isPlaceholder(size) ? rest : size;
   const dataBytes = Math.min(declared, rest);
@@ -170,7 +171,7 @@ function describe({ encoding, channels, sampleRate, blockAlign }: Format, from: 
   return { encoding, channels, sampleRate, frames, from, dataBytes, frameBytes: blockAlign, missingBytes: declared - dataBytes };
 }
 
-/** Averages the channels: [frames] in -1..1 (float files may exceed it). Damaged samples become 0. */
+/** Averages the channels to [frames] samples in -1..1 (float files may exceed that). Damaged samples become 0. */
 export function wavToMono(wav: Pick<WavFile, 'encoding' | 'channels' | 'frames' | 'data'>): Float32Array {
   const { data, encoding, channels, frames } = wav;
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
@@ -206,7 +207,7 @@ const READERS: Readonly<Record<WavEncoding, (view: DataView, at: number) => numb
   },
 };
 
-/** A 44-byte header for 16-bit mono PCM; `dataBytes` absent = a stream of unknown length (0xffffffff, as OpenAI sends). */
+/** Makes a 44-byte header for 16-bit mono PCM; `dataBytes` absent = a stream of unknown length (0xffffffff, as OpenAI sends). */
 export function wavHeader(sampleRate: number, dataBytes?: number): Uint8Array {
   const header = new Uint8Array(44);
   const view = new DataView(header.buffer);
@@ -226,7 +227,7 @@ export function wavHeader(sampleRate: number, dataBytes?: number): Uint8Array {
   return header;
 }
 
-/** Samples in -1..1 to signed 16-bit little endian, rounded and clipped. */
+/** Converts samples in -1..1 to signed 16-bit little endian, rounded and clipped. */
 export function floatToPcm16(samples: Float32Array): Uint8Array {
   const bytes = new Uint8Array(samples.length * 2);
   const view = new DataView(bytes.buffer);
@@ -237,7 +238,7 @@ export function floatToPcm16(samples: Float32Array): Uint8Array {
   return bytes;
 }
 
-/** A whole 16-bit mono WAV file. */
+/** Makes a 16-bit mono WAV file. */
 export function writeWav(samples: Float32Array, sampleRate: number): Uint8Array {
   const pcm = floatToPcm16(samples);
   const file = new Uint8Array(44 + pcm.length);

@@ -1,24 +1,25 @@
-/** Cutting long audio into windows an encoder takes, at pauses, and telling silence from sound. No model. */
+/** Splits long audio at pauses into windows that an encoder takes, and tells silence from sound. No model. */
 import type { SampleSource } from './sample-source.ts';
 
+/** A part of the audio for one run of the encoder. */
 export interface AudioWindow {
-  /** First sample. */
+  /** Index of its first sample in the audio. */
   readonly start: number;
   readonly samples: Float32Array;
-  /** Nothing in it is loud enough to be speech. */
+  /** Whether nothing in it is loud enough to be speech. */
   readonly silent: boolean;
 }
 
 /** Loudness is measured in frames of this length; a cut lies in the middle of the quietest stretch of PAUSE_FRAMES of them. */
 const FRAME_SECONDS = 0.02;
 const PAUSE_FRAMES = 11;
-/** A window that does not hold the rest is cut in its last seconds, but not in its first third. */
+/** A window that does not hold the rest of the audio ends within its last SEARCH_SECONDS, but not in its first third. */
 const SEARCH_SECONDS = 10;
 const LEAST_SHARE = 1 / 3;
-/** Root mean square of the loudest frame, of full scale 1 (-60 dB). */
+/** Root mean square below which a frame is silence, at full scale 1 (-60 dB). */
 const SILENCE_RMS = 1e-3;
 
-/** Consecutive windows of at most `maxSeconds` that together are all of `samples`. */
+/** Splits samples into consecutive windows of at most `maxSeconds`. */
 export function splitAtPauses(samples: Float32Array, sampleRate: number, maxSeconds: number): AudioWindow[] {
   const most = Math.floor(maxSeconds * sampleRate);
   const windows: AudioWindow[] = [];
@@ -30,7 +31,7 @@ export function splitAtPauses(samples: Float32Array, sampleRate: number, maxSeco
   return windows;
 }
 
-/** The same windows of audio that is read as it is cut; no more than one of them is held. */
+/** Yields the windows of `splitAtPauses` from a source that is read as it is cut; no more than one of them is in memory. */
 export async function* cutAtPauses(source: SampleSource, sampleRate: number, maxSeconds: number): AsyncGenerator<AudioWindow> {
   const most = Math.floor(maxSeconds * sampleRate);
   for (let start = 0; start < source.length;) {
@@ -58,7 +59,7 @@ export function isSilent(samples: Float32Array, sampleRate: number): boolean {
   return true;
 }
 
-/** Sample in the middle of the quietest stretch after `from`; of equally quiet ones the last. */
+/** Index of the middle of the quietest stretch after `from`; of equally quiet ones the last. */
 function quietest(samples: Float32Array, frame: number, from: number): number {
   const half = (PAUSE_FRAMES - 1) / 2;
   const first = Math.ceil(from / frame);
@@ -78,7 +79,7 @@ function quietest(samples: Float32Array, frame: number, from: number): number {
   return at;
 }
 
-/** Mean square of a frame, of which the last may be shorter. By index, since an iterator's turns hold up a page that cuts a recording. */
+/** Mean square of a frame; the last one may be shorter. An indexed loop, since an iterator is so slow that it blocks a page that cuts a recording. */
 function energy(samples: Float32Array, start: number, end: number): number {
   const last = Math.min(end, samples.length);
   let sum = 0;

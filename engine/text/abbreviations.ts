@@ -1,4 +1,4 @@
-/** Abbreviations as they are read aloud. */
+/** Writes out abbreviations as they are read aloud. */
 
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 const DAYS = 'Monday Tuesday Wednesday Thursday Friday Saturday Sunday'.split(' ');
@@ -6,10 +6,10 @@ const MONTH = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec';
 
 const WEEKDAY = 'Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun';
 
-/** What begins a sentence behind an abbreviation that ends one; names may stand behind others (the U.S. Army). A regular expression's source. */
+/** Regular expression source of the beginning of a sentence after an abbreviation. Other capitalised words may belong to a name (the U.S. Army). */
 export const SENTENCE_START = '\\s+["“]?(?:He|She|It|They|We|You|The|This|That|These|Those|There|But|However|When|If|What|Why|How)\\b';
 
-/** In order; where one ends its sentence, its point stays. */
+/** Patterns and their replacements, in order. At the end of a sentence the point is kept. */
 const ABBREVIATIONS: readonly (readonly [RegExp, string])[] = [
   [/(?<=\b\d{1,5} (?:[A-Z][a-z]{1,20} ){1,3})Dr\.(?=,|\s+[a-z\d])/g, 'Drive'],
   [/(?<=\b\d{1,5} (?:[A-Z][a-z]{1,20} ){1,3})Dr\.(?=\s*$)/gm, 'Drive.'],
@@ -93,13 +93,13 @@ const ABBREVIATIONS: readonly (readonly [RegExp, string])[] = [
 
 const DAY_NAMES = `(?:${DAYS.join('|')}|${WEEKDAY})`;
 const MONTH_NAMES = `(?:${MONTHS.join('|')}|${MONTH})`;
-/** Mon-Fri, Jan–Mar. */
+/** A range of days or months: Mon-Fri, Jan–Mar. */
 const RANGE = new RegExp(
   `(?<![\\w-])(?:(?=${DAY_NAMES}\\b)(?=\\w+\\.?[-–]${DAY_NAMES}\\b)|(?=${MONTH_NAMES}\\b)(?=\\w+\\.?[-–]${MONTH_NAMES}\\b))(\\w+)\\.?[-–](\\w+)(?![\\w-])(?:\\.(?=\\s+[a-z\\d]))?`,
   'g',
 );
 
-/** Writes out titles, streets, companies, days and months. */
+/** Writes out abbreviations of titles, streets, companies, days, months and the like. */
 export function withoutAbbreviations(text: string): string {
   let t = text;
   for (const [pattern, spoken] of ABBREVIATIONS) t = t.replace(pattern, spoken);

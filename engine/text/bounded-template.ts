@@ -1,4 +1,7 @@
-/** Jinja with a budget: a template runs on the thread that serves everybody, and neither it nor what a request feeds it may hold that for long. */
+/**
+ * Renders Jinja templates within a budget. Rendering runs on the thread that serves every request, so neither a template nor a request's content may block it for
+ * long.
+ */
 import { Environment, Interpreter, Template } from '@huggingface/jinja';
 import { pythonText } from './python-text.ts';
 
@@ -6,29 +9,32 @@ type Node = Parameters<Interpreter['evaluate']>[0];
 type Value = ReturnType<Interpreter['evaluate']>;
 
 /**
- * Steps (nodes evaluated) that one rendering may take: 0.1 to 0.6 s of one core, by what they are. A message costs 30 to 150 steps in the published templates, so this
- * is enough for thousands of them.
+ * Most steps of one rendering, a step being one evaluated node: 0.1 to 0.6 s of one core, depending on the nodes. A message costs 30 to 150 steps in the published
+ * templates, so this is enough for thousands of them.
  */
 const RENDER_STEPS = 1_000_000;
 
-/** What else costs a step: characters read or written, elements of a list, and one round of a loop or one value of the input. */
+/**
+ * Further costs: a step for this many characters read or written, a step for this many list elements, and this many steps for an iteration of a loop or a value of
+ * the input.
+ */
 const CHARACTERS = 128;
 const ELEMENTS = 16;
 const ROUND = 8;
 
-/** A rendering that took more than its budget. */
+/** Thrown when a rendering exceeds its budget. */
 export class BudgetError extends Error {
   constructor(steps: number) {
     super(`it takes more than ${steps} steps`);
   }
 }
 
-/** Templates are a few kilobytes, with a few dozen blanks at the beginning of a line. */
+/** Most characters of a template; real ones have a few kilobytes, and a few dozen blanks at the beginning of a line. */
 const MAX_TEMPLATE = 2 ** 20;
-/** The library looks for a statement behind white space to the end of the run from every place in it: an hour for a megabyte of blanks. */
+/** Most white space in a row. From every position in a run the library searches to its end for a statement: an hour for a megabyte of blanks. */
 const MAX_RUN = 512;
 
-/** Throws for what the parser would take too long for. */
+/** Throws an Error if the parser would take too long. */
 function checkSource(source: string): void {
   if (source.length > MAX_TEMPLATE) throw new Error(`it has ${source.length} characters; at most ${MAX_TEMPLATE} are read`);
   for (const [run] of source.matchAll(/\s+/g))
@@ -41,22 +47,22 @@ export class BoundedTemplate {
   readonly #printed: ReadonlySet<Node>;
   readonly #steps: number;
 
-  /** Throws what the parser throws, and for what it is not given. */
+  /** Throws the parser's errors, and an Error for a source that it would take too long for. */
   constructor(source: string, steps = RENDER_STEPS) {
     checkSource(source);
-    // Jinja reads a file from Windows as any other.
+    // As Jinja does with files from Windows.
     this.#template = new Template(source.replace(/\r\n?/g, '\n'));
     this.#printed = printedNodes(this.#template.parsed);
     this.#steps = steps;
   }
 
-  /** The text; throws BudgetError, or what the template raises. */
+  /** Renders the template. Throws BudgetError, or the error that the template raises. */
   render(variables: Readonly<Record<string, unknown>>): string {
     const budget = new Budget(this.#steps);
     budget.spendOnInput(variables);
     const environment = new Environment();
     for (const [name, value] of Object.entries({ ...globals(budget), ...variables })) environment.set(name, value);
-    // What runs a whole template gives its text.
+    // The value of a whole template is a string.
     return new BoundedInterpreter(environment, budget, this.#printed).run(this.#template.parsed).value as string;
   }
 }
@@ -75,34 +81,34 @@ class Budget {
     if (this.#left < 0) throw new BudgetError(this.#steps);
   }
 
-  /** Every value of the input becomes an object of the interpreter. */
+  /** Charges for the input: each of its values becomes an object of the interpreter. */
   spendOnInput(value: unknown): void {
     this.spend(ROUND);
     if (typeof value !== 'object' || value === null) return;
     for (const part of Object.values(value)) this.spendOnInput(part);
   }
 
-  /** What handling a value costs, by its size. */
+  /** Charges for handling a value, by its size. */
   spendOn({ type, value }: Value, perElement = 1 / ELEMENTS): void {
     if (type === 'StringValue') this.spend((value as string).length / CHARACTERS);
     else if (type === 'ArrayValue' || type === 'TupleValue') this.spend((value as readonly unknown[]).length * perElement);
     else if (type === 'ObjectValue') this.spend((value as ReadonlyMap<string, unknown>).size * perElement);
   }
 
-  /** What spelling all of a value costs: lists that hold another one twice, over and over, are few objects and a text without an end. */
+  /** Charges for converting a whole value to text: nested lists that each contain the next one twice are few objects, but exponentially long text. */
   spendOnText(value: Value): void {
     const inside = innerValues(value);
     while (inside.length > 0) {
       const one = inside.pop()!;
       this.spend(1);
       if (one.type === 'StringValue') this.spendOn(one);
-      // One by one: a list may be longer than a call has arguments.
+      // One by one, since a list may have more elements than a call can have arguments.
       for (const part of innerValues(one)) inside.push(part);
     }
   }
 }
 
-/** The values of a list or an object. */
+/** The values directly within a list or an object. */
 function innerValues({ type, value }: Value): Value[] {
   if (type === 'ArrayValue' || type === 'TupleValue') return [...(value as readonly Value[])];
   return type === 'ObjectValue' || type === 'NamespaceValue' ? [...(value as ReadonlyMap<string, Value>).values()] : [];
@@ -110,7 +116,7 @@ function innerValues({ type, value }: Value): Value[] {
 
 const STRFTIME = new Template('{{ strftime_now(format) }}');
 
-/** What templates find without being given it. The library sets the same up for its own interpreter only; its `range` makes any number of objects. */
+/** Global variables and functions of templates. The library sets them up only for its own interpreter, and its `range` makes any number of objects. */
 function globals(budget: Budget): Readonly<Record<string, unknown>> {
   const range = (first: number, end?: number, step = 1): number[] => {
     const [from, to] = end === undefined ? [0, first] : [first, end];
@@ -129,7 +135,7 @@ function globals(budget: Budget): Readonly<Record<string, unknown>> {
   }; // prettier-ignore
 }
 
-/** The library would spell or copy a list, however often that holds another one. */
+/** Refuses lists and objects as arguments: the library would copy them or convert them to text, however large they are. */
 function withoutLists<Given extends readonly unknown[], Made>(work: (...given: Given) => Made): (...given: Given) => Made {
   return (...given) => {
     if (given.some((value) => typeof value === 'object' && value !== null)) throw new Error('a list or an object stands where a text or a number is expected'); // prettier-ignore
@@ -137,7 +143,7 @@ function withoutLists<Given extends readonly unknown[], Made>(work: (...given: G
   };
 }
 
-/** Nodes whose value is no new one. */
+/** Nodes that make no new value. */
 const FREE: ReadonlySet<string | undefined> = new Set([
   'Identifier',
   'MemberExpression',
@@ -145,23 +151,23 @@ const FREE: ReadonlySet<string | undefined> = new Set([
   'FloatLiteral',
   'StringLiteral',
 ]);
-/** Filters that take a value for the text that Python makes of it. */
+/** Filters that first convert a value to a string, as Python does. */
 const TEXT_FILTERS: ReadonlySet<unknown> = new Set(['upper', 'lower', 'title', 'capitalize', 'trim']);
-/** Filters that spell all of what they are given, or have others do it. */
+/** Filters that convert their whole operand to text, or may apply others that do. */
 const SPELLING_FILTERS: ReadonlySet<unknown> = new Set([...TEXT_FILTERS, 'string', 'tojson', 'join', 'map']);
-/** Operators that spell what stands beside a text. */
+/** Operators that convert the operand beside a string to text. */
 const SPELLING_OPERATORS: ReadonlySet<unknown> = new Set(['+', '~']);
-/** Methods of objects: a key of that name, such as that of a tool's parameter `items`, is not what is called. */
+/** Methods of objects. A call means the method even if the object has a key of that name, such as a tool's parameter `items`. */
 const METHODS: ReadonlySet<unknown> = new Set(['get', 'items', 'keys', 'values']);
-/** Methods of texts that take away white space, or the characters they are given, at the beginning, at the end or at both. */
+/** Methods that strip white space, or the given characters, from the beginning of a string, its end or both. */
 const STRIPS: ReadonlyMap<unknown, readonly [start: boolean, end: boolean]> = new Map([['lstrip', [true, false]], ['rstrip', [false, true]], ['strip', [true, true]]]); // prettier-ignore
-/** Filters that do not look at all of what they are given. */
+/** Filters that do not read their whole operand. */
 const CHEAP_FILTERS: ReadonlySet<unknown> = new Set(['length', 'first', 'last', 'list', 'safe']);
 
-/** What stands among texts and prints nothing of its own. */
+/** Statements: nodes of a block that print no value of their own. */
 const STATEMENTS: ReadonlySet<string | undefined> = new Set(['Program', 'If', 'For', 'Set', 'Macro', 'CallStatement', 'FilterStatement', 'Break', 'Continue', 'Comment']); // prettier-ignore
 
-/** The expressions whose values a template prints: `{{ x }}`, wherever it stands. */
+/** Finds the expressions whose values a template prints: `{{ x }}`, at any depth. */
 function printedNodes(template: Node): ReadonlySet<Node> {
   const printed = new Set<Node>();
   const walk = (node: Node): void => {
@@ -180,17 +186,17 @@ function printedNodes(template: Node): ReadonlySet<Node> {
 
 class BoundedInterpreter extends Interpreter {
   readonly #budget: Budget;
-  /** The library prints nothing of null, Python its name. */
+  /** Expressions that are printed. The library prints null as nothing, Python as `None`. */
   readonly #printed: ReadonlySet<Node>;
-  /** Nodes whose value is walked by the node around them, and what an element of it costs then. */
+  /** Nodes whose value is walked by the node around them, and the cost per element. */
   readonly #walked = new Map<Node, number>();
-  /** Nodes whose values a loop goes through. */
+  /** Nodes whose values a loop iterates over. */
   readonly #looped = new Set<Node>();
-  /** Nodes whose values become texts. */
+  /** Nodes whose values are converted to text. */
   readonly #spelled = new Set<Node>();
-  /** Nodes whose values are called. */
+  /** Nodes whose value is called. */
   readonly #called = new Set<Node>();
-  /** Values of nodes that stand for what was evaluated before. */
+  /** Values of the nodes that stand for an evaluated one (see #standIn). */
   readonly #known = new WeakMap<object, Value>();
 
   constructor(environment: Environment, budget: Budget, printed: ReadonlySet<Node>) {
@@ -211,7 +217,7 @@ class BoundedInterpreter extends Interpreter {
     return value.type === 'NullValue' && this.#printed.has(node) ? this.#literal('None', environment) : value;
   }
 
-  /** The value where Python's Jinja, which templates are written for, has one and the library another or an error; undefined elsewhere. */
+  /** Evaluates a node as Python's Jinja does, for which templates are written, if the library would give another value or an error; undefined for other nodes. */
   #asPython(node: Node, environment: Environment): Value | undefined {
     if (this.#looped.has(node))
       return this.#elements(this.#valueAsPython(node, environment) ?? super.evaluate(node, environment), environment);
@@ -233,7 +239,7 @@ class BoundedInterpreter extends Interpreter {
     if (!isText && name !== 'items' && name !== 'length') return undefined;
     const value = this.evaluate(part(node, 'operand'), environment);
     if (name === 'string') return this.#literal(pythonText(value), environment);
-    // Of what is not there, there are no items.
+    // An undefined value has no items.
     const empty = (): Value => super.evaluate({ type: 'ObjectLiteral', value: new Map() } as unknown as Node, environment);
     const text = (): Value => this.#literal(pythonText(value), environment);
     const operand = isText ? text() : value.type === 'UndefinedValue' ? empty() : value;
@@ -250,12 +256,12 @@ class BoundedInterpreter extends Interpreter {
     if (object.type !== 'ObjectValue') return super.evaluate(given, environment);
     if (isMethod) return object.builtins.get(valueOf(property) as string);
     const key = this.evaluate(property, environment);
-    // Nothing is there by another key than a text.
+    // An object has no other keys than strings.
     if (key.type !== 'StringValue') return environment.lookupVariable('');
     return super.evaluate(withParts(given, { property: this.#standIn(key) }), environment);
   }
 
-  /** What is left of a text without some characters at its ends: the library takes white space away, whatever it is given. */
+  /** Strips the given characters from the ends of a string; the library strips white space, whatever characters it is given. */
   #stripped(node: Node, environment: Environment): Value | undefined {
     const [callee, args] = [part(node, 'callee'), (node as unknown as { readonly args: readonly Node[] }).args];
     const ends = callee?.type === 'MemberExpression' && args.length === 1 ? STRIPS.get(valueOf(part(callee, 'property'))) : undefined;
@@ -271,14 +277,14 @@ class BoundedInterpreter extends Interpreter {
     return this.#literal(text.slice(from, to), environment);
   }
 
-  /** A node whose value is there. */
+  /** A node that evaluates to an existing value. */
   #standIn(value: Value): Node {
     const node = { type: 'StringLiteral', value: '' };
     this.#known.set(node, value);
     return node;
   }
 
-  /** Nothing where there is no such variable, and the characters of a text. */
+  /** What a loop iterates over: nothing if the variable is undefined, and the characters of a string. */
   #elements(value: Value, environment: Environment): Value {
     if (value.type !== 'UndefinedValue' && value.type !== 'StringValue') return value;
     const characters = value.type === 'StringValue' ? [...(value.value as string)] : [];
@@ -286,7 +292,7 @@ class BoundedInterpreter extends Interpreter {
     return super.evaluate({ type: 'ArrayLiteral', value: literals } as unknown as Node, environment);
   }
 
-  /** The library does not export its values. */
+  /** Makes a string value, whose class the library does not export. */
   #literal(text: string, environment: Environment): Value {
     return super.evaluate({ type: 'StringLiteral', value: text } as unknown as Node, environment);
   }
@@ -313,15 +319,15 @@ class BoundedInterpreter extends Interpreter {
   }
 }
 
-/** A node inside another; the library does not export the types of its nodes. */
+/** A child of a node; the library does not export the types of its nodes. */
 function part(node: Node, name: string): Node {
   return (node as unknown as Readonly<Record<string, Node>>)[name];
 }
 
-/** The same node with other parts. */
+/** A copy of a node with other children. */
 const withParts = (node: Node, parts: Readonly<Record<string, Node>>): Node => Object.assign({}, node, parts);
 
-/** What names an operator, a filter or a property. */
+/** Name of an operator, a filter or a property. */
 const valueOf = (node: Node): unknown => (node as { readonly value?: unknown } | undefined)?.value;
 
 function isSlice(node: Node): boolean {

@@ -1,4 +1,4 @@
-/** Formulas as they are read aloud: those of LaTeX, and powers. */
+/** Writes out LaTeX formulas and powers as they are read aloud. */
 
 const TEXT = 'text|textbf|textit|mathrm|mathbf|mathit|mathsf|mathcal|mathbb|operatorname|boxed|hat|bar|vec|tilde|overline|underline';
 const WORDS: ReadonlyMap<string, string> = new Map(
@@ -14,7 +14,10 @@ const WORDS: ReadonlyMap<string, string> = new Map(
   }),
 ); // prettier-ignore
 
-/** Formulas between $ and $, $$ and $$, \( and \), \[ and \], in words. Between single signs an amount of money may stand: that is none. */
+/**
+ * Writes out formulas between $ and $, $$ and $$, \( and \), \[ and \]. Text between single dollar signs must look like a formula, since the signs may be amounts
+ * of money.
+ */
 export function withoutFormulas(text: string): string {
   if (!/[$\\]/.test(text)) return text;
   return text
@@ -28,11 +31,11 @@ export function withoutFormulas(text: string): string {
 }
 
 function spoken(formula: string): string {
-  // Two or three letters that stand together are a product, outside of commands; more are a word.
+  // Outside of commands, two or three letters in a row are a product, and more are a word.
   let t = formula.replace(new RegExp(`\\\\(?:${TEXT})\\s?\\{[^{}]*\\}|\\\\[A-Za-z]+|(?<![A-Za-z])[A-Za-z]{2,3}(?![A-Za-z])`, 'g'), (part) =>
     part.startsWith('\\') ? part : [...part].join(' '),
   );
-  // From the inside out; what is nested deeper is read without its braces.
+  // Innermost braces first; those nested deeper than this are read without their braces.
   for (let depth = 0, before = ''; depth < 8 && t !== before; depth++) {
     before = t;
     t = t
@@ -82,10 +85,10 @@ function powerOf(power: string): string {
 }
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹';
-/** Behind these a raised 2 is a power, behind other words it is the mark of a note. */
+/** Words after which a superscript is a power; after other words it is the mark of a note. */
 const RAISED = /(?:sec|feet|foot|meters?|metres?|miles?|inch(?:es)?|sin|cos|tan|log)$/;
 
-/** Raised and lowered figures and powers of letters and numbers: 10⁻³, SO₄²⁻, x^2, 10^-3. The marks of notes are left out. */
+/** Writes out superscripts, subscripts, and powers of letters and numbers: 10⁻³, SO₄²⁻, x^2, 10^-3. Drops the marks of notes. */
 export function withoutPowers(text: string): string {
   return text
     .replace(/[₀-₉]/g, (digit) => String(digit.charCodeAt(0) - 0x2080))

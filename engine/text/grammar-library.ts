@@ -1,4 +1,4 @@
-/** The grammar library (xgrammar in WASM), as the thread of grammar-worker.ts uses it: its types, and what it compiles. */
+/** Compiles grammars with the grammar library (xgrammar in WASM) for the thread of grammar-worker.ts, and types the library. */
 import type { NormalSchema } from './schema-normal.ts';
 import { numberRules } from './number-grammar.ts';
 
@@ -28,10 +28,12 @@ export interface GrammarLibrary {
   readonly GrammarMatcher: { createGrammarMatcher(grammar: Disposable): Promise<LibraryMatcher> };
 }
 
+/** An object in the library's memory, which must be freed explicitly. */
 export interface Disposable {
   dispose(): void;
 }
 
+/** The library's compiler for one vocabulary. */
 export interface LibraryCompiler extends Disposable {
   compileJSONSchema(
     schema: string, anyWhitespace: boolean, indent: undefined, separators: undefined, strict: boolean, maxWhitespace?: number,
@@ -40,48 +42,51 @@ export interface LibraryCompiler extends Disposable {
   compileStructuralTag(tag: unknown): Promise<Disposable>;
 }
 
+/** The state of one answer in its grammar. */
 export interface LibraryMatcher extends Disposable {
   acceptToken(token: number): boolean;
   getNextTokenBitmask(): Promise<Int32Array>;
   rollBack(count: number): void;
 }
 
-/** What an answer is held to, checked and normalised. */
+/** What an answer is constrained to, checked and normalised. */
 export type GrammarSource =
   | JsonSource
   | CallsSource
   | { readonly type: 'json_or_calls'; readonly json: JsonSource; readonly calls: CallsSource }
   | TextSource;
+/** Answers that are one JSON value: any object, or one that satisfies a schema. */
 export type JsonSource = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: NormalSchema };
-/** Any text, and calls that begin with the trigger, or with what calls without tags have. */
+/** Free text with calls, which begin with the trigger or, if they have no tags, as one of `bare` does. */
 export interface TextSource {
   readonly type: 'text_and_calls';
   readonly trigger: string;
   readonly calls: CallsSource;
   readonly bare: readonly CallSource[];
 }
-/** What stands around the arguments of a call, which are of this schema. */
+/** Calls of one tool: the text before and after the arguments, and their schema. */
 export interface CallSource {
   readonly begin: string;
   readonly schema: NormalSchema;
   readonly end: string;
 }
+/** Answers that consist of tool calls. */
 export interface CallsSource {
   readonly type: 'tool_calls';
   readonly tools: readonly CallSource[];
   readonly single: boolean;
-  /** Around all calls, and between them. */
+  /** Text before all calls, between two of them, and after all. */
   readonly begin: string;
   readonly separator: string;
   readonly end: string;
 }
 
-/** More runs of white space than this help no reader and let a small model ramble. */
+/** Most white space in a row. More helps no reader, and lets a small model ramble. */
 const MAX_WHITESPACE = 2;
 
 const ANY_OBJECT = '{"type":"object"}';
 
-/** Compiles a grammar; after an error the library must not be used again, unless it is an EngineError. */
+/** Compiles a grammar. After an error the library must not be used again, unless it is an EngineError. */
 export async function compileGrammar(library: GrammarLibrary, compiler: LibraryCompiler, source: GrammarSource): Promise<Disposable> {
   if (source.type === 'json_object') return compiler.compileJSONSchema(ANY_OBJECT, true, undefined, undefined, false, MAX_WHITESPACE);
   if (source.type === 'json_schema') return compiler.compileGrammar(await jsonGrammar(library, source));
@@ -90,7 +95,7 @@ export async function compileGrammar(library: GrammarLibrary, compiler: LibraryC
       source.type === 'tool_calls' ? callsFormat(await callTags(library, source.tools), source) : await textFormat(library, source);
     return compiler.compileStructuralTag({ type: 'structural_tag', format });
   }
-  // The library takes no bare grammar beside tags that may repeat.
+  // The library accepts no bare grammar as the alternative of tags that may repeat, so it gets an empty tag.
   const json = { type: 'tag', begin: '', content: { type: 'grammar', grammar: await jsonGrammar(library, source.json) }, end: '' };
   const elements = [tagsFormat([json], true), callsFormat(await callTags(library, source.calls.tools), source.calls)];
   return compiler.compileStructuralTag({ type: 'structural_tag', format: { type: 'or', elements } });
@@ -116,14 +121,14 @@ async function callTags(
   const tags = tools.map(async ({ begin, schema, end }) => ({
     type: 'tag' as const,
     begin,
-    // As EBNF with fixed separators: inside a tag the library's own schemas allow white space without end.
+    // EBNF with fixed separators, because within a tag the library's own schemas allow white space without end.
     content: { type: 'grammar', grammar: rulesOf(schema)(await toEbnf(schema.schema, false, -1, [', ', ': '], true)) },
     end,
   }));
   return Promise.all(tags);
 }
 
-/** One call, or several. */
+/** Format of one call or, unless `single`, of several. */
 function callsFormat(tags: readonly object[], { begin, separator, end, single }: CallsSource): object {
   const content = tagsFormat(tags, single, separator);
   if (begin === '') return content;
@@ -149,9 +154,9 @@ async function textFormat(library: GrammarLibrary, { trigger, calls, bare }: Tex
   };
 }
 
-/** Calls without tags are laid out as the model likes: a grammar that minds makes it write other names. */
+/** Tags of calls that a model writes without tags. Their white space is up to the model: a stricter grammar makes it write other names. */
 async function bareTags({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary, calls: readonly CallSource[]): Promise<CallTag[]> {
-  // Counted, white space is most of a grammar.
+  // Counted repeats of white space would be most of the grammar.
   const blank = '[ \\t\\n]*';
   const grammar = (text: string): object => ({ type: 'grammar', grammar: text });
   const tags = calls.map(async ({ begin, schema, end }) => {
@@ -163,7 +168,7 @@ async function bareTags({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibr
   return Promise.all(tags);
 }
 
-/** One of the tags, or several. */
+/** Format of one of the tags or, unless `single`, of several with the separator between them. */
 const tagsFormat = (tags: readonly object[], single: boolean, separator = '\n'): object => ({
   type: 'tags_with_separator',
   tags,
@@ -172,11 +177,11 @@ const tagsFormat = (tags: readonly object[], single: boolean, separator = '\n'):
   stop_after_first: single,
 });
 
-/** What the library writes for a character of a text of bounded length, which may be a control character, and what JSON allows. */
+/** The library's class of a character in a string of bounded length, which allows control characters, and the class of what JSON allows. */
 const LOOSE_CHARACTER = '[^"\\\\\\r\\n]';
 const CHARACTER = '[^\\0-\\x1f\\"\\\\\\r\\n]';
 
-/** Puts the rules of numbers in place of their constants. Made before the library is asked: it may throw EngineError. */
+/** Returns a function that replaces the placeholders of numbers in EBNF by their rules. Call it before the library is used: it may throw EngineError. */
 function rulesOf({ numbers }: NormalSchema): (ebnf: string) => string {
   const rules = numbers.map(([constant, range], i) => ({ constant, name: `bounded_number_${i}`, text: numberRules(`bounded_number_${i}`, range) })); // prettier-ignore
   return (ebnf) =>

@@ -1,6 +1,6 @@
 /**
- * The thread of the grammar library: compiles grammars and computes the masks of their matchers, one call after the other. What goes wrong in
- * the library leaves its memory in disorder, so that the thread is then to be thrown away (`broken`).
+ * Worker thread of the grammar library: compiles grammars and computes the masks of their matchers, one call at a time. An error in the library leaves its memory
+ * corrupt, so the thread must be replaced after one (`broken`).
  */
 import { EngineError } from '../errors.ts';
 import type { WorkerPort } from '../platform/platform.ts';
@@ -8,18 +8,19 @@ import { compileGrammar } from './grammar-library.ts';
 import type { Disposable, GrammarLibrary, GrammarSource, LibraryCompiler, LibraryMatcher } from './grammar-library.ts';
 import { WasmGuard } from '../platform/wasm-guard.ts';
 
+/** A tokenizer's vocabulary. */
 export interface Vocabulary {
-  /** Token strings by id as tokenizer.json spells them. */
+  /** Token strings by id, as tokenizer.json spells them. */
   readonly tokens: readonly string[];
-  /** How it spells bytes. */
+  /** How the token strings represent bytes. */
   readonly type: 'byte_level' | 'byte_fallback' | 'raw';
   readonly stopTokenIds: readonly number[];
 }
 
-/** A call, answered in order. */
+/** A call to the thread; calls are answered in order. */
 export type GrammarCall =
   | { readonly type: 'load'; readonly vocabulary: Vocabulary; readonly maxBytes: number; readonly kept: number }
-  /** Starts a matcher after `tokens`; answered with its mask. The grammar is compiled unless it is kept by its key. */
+  /** Opens a matcher that has accepted `tokens`, and answers with its mask. Compiles the grammar, unless it is cached under its key. */
   | {
       readonly type: 'open';
       readonly key: string;
@@ -27,14 +28,15 @@ export type GrammarCall =
       readonly matcher: number;
       readonly tokens: readonly number[];
     }
-  /** Takes `rollback` tokens back, then advances by `token`; answered with the mask after it. */
+  /** Rolls `rollback` tokens back, then accepts `token`; answers with the mask after it. */
   | { readonly type: 'advance'; readonly matcher: number; readonly rollback: number; readonly token?: number }
   | { readonly type: 'close'; readonly matcher: number };
 
+/** The thread's answer to a call. */
 export interface GrammarReply {
-  /** Of open and advance. One bit a token id, 1 = allowed, 32 ids a word. */
+  /** Answer to `open` and `advance`: one bit per token id, 1 = allowed, 32 ids per word. */
   readonly mask?: Int32Array;
-  /** What the library's memory takes. */
+  /** Size of the library's memory. */
   readonly bytes: number;
   readonly error?: { readonly message: string; readonly broken: boolean };
 }
@@ -99,14 +101,14 @@ class GrammarHost {
     this.#library = await this.#guard.watch(maxBytes, async () => {
       const library = await this.#load();
       const { tokens, type, stopTokenIds } = vocabulary;
-      // Its first call instantiates the library.
+      // The first call instantiates the library's module.
       const info = await library.TokenizerInfo.createTokenizerInfo([...tokens], type, false, tokens.length, [...stopTokenIds]);
       this.#compiler = await library.GrammarCompiler.createGrammarCompiler(info, false);
       return library;
     });
   }
 
-  /** Keeps the most recent grammars. A matcher holds its own, so that any may be forgotten. */
+  /** Returns a compiled grammar, and caches the most recently used ones. Any may be evicted, since a matcher holds its own. */
   async #grammar(key: string, source: GrammarSource): Promise<Disposable> {
     const grammar = this.#grammars.get(key) ?? (await compileGrammar(this.#library!, this.#compiler!, source));
     this.#grammars.delete(key);

@@ -1,4 +1,4 @@
-/** HTML in text that was copied from a page, or that stands in Markdown: the words, without tags, and characters for their names. */
+/** Removes HTML from text that was copied from a page or contains it as Markdown may: drops tags, and decodes character references. */
 
 const INLINE = 'a|abbr|b|big|cite|code|del|em|font|i|img|ins|kbd|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr';
 const BLOCK =
@@ -7,7 +7,7 @@ const ATTRIBUTES = `(?:\\s{1,9}[\\w:-]{1,40}(?:\\s?=\\s?"[^"<>]{0,500}"|\\s?=\\s
 const INLINE_TAG = new RegExp(`</?(?:${INLINE})${ATTRIBUTES}/?>`, 'gi');
 const BLOCK_TAG = new RegExp(`</?(?:${BLOCK})${ATTRIBUTES}/?>`, 'gi');
 
-/** Drops comments and the tags that pages are written with; other words in angle brackets, such as List<String>, stay. */
+/** Drops comments and the tags of pages; other words in angle brackets, such as List<String>, stay. */
 export function withoutTags(text: string): string {
   if (!text.includes('<')) return text;
   return text
@@ -20,7 +20,7 @@ export function withoutTags(text: string): string {
     .replace(BLOCK_TAG, '\n');
 }
 
-/** Of the names that HTML has for characters, those that pages use. */
+/** HTML's named character references, those that pages commonly use. */
 const ENTITIES: ReadonlyMap<string, string> = new Map(
   (
     'amp & lt < gt > quot " apos \' ndash – mdash — hellip … lsquo ‘ rsquo ’ sbquo ‚ ldquo “ rdquo ” bdquo „ laquo « raquo » ' +
@@ -38,7 +38,7 @@ const ACCENTS: ReadonlyMap<string, string> = new Map(Object.entries({
   acute: '\u0301', grave: '\u0300', circ: '\u0302', tilde: '\u0303', uml: '\u0308', cedil: '\u0327', caron: '\u030c',
 })); // prettier-ignore
 
-/** &amp; and the like, by name and by number, once: what is written `&amp;lt;` shows how `<` is written. */
+/** Decodes character references (&amp;, &#38;) once: `&amp;lt;` becomes `&lt;`, the text that it was written for. */
 export function withoutEntities(text: string): string {
   return text
     .replace(/&([a-zA-Z][a-zA-Z\d]{1,7});/g, (all, name: string) => {

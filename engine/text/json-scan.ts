@@ -20,10 +20,10 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 ]); // prettier-ignore
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const NAME = /^[A-Za-z_$][\w$-]*$/;
-/** What JSON has behind a backslash, besides `u` and its digits: marks, and letters, which others may have meant as they stand. */
+/** Characters that JSON has after a backslash, besides `u`: punctuation, and letters, of which a model may have meant the backslash literally. */
 const MARKS = '"\\/';
 const LETTERS = 'bfnrt';
-/** Escapes that JSON lacks and that nobody can read: characters by their numbers, as other languages have them, and ends of lines. */
+/** Escapes that JSON lacks and whose meaning is unclear: character codes of other languages, and line ends. */
 const UNCLEAR = /^\\(?:[x0\0-\x1f]|u[\da-fA-F])/;
 /** Most characters of a word, number or key without quotes. */
 const LONGEST_WORD = 512;
@@ -41,7 +41,7 @@ export class JsonScan {
   #comma = '';
   /** Whether the current string has had letter escapes of JSON. */
   #hasLetters = false;
-  /** What it says from a backslash on that is none of JSON's, as it was written and as JSON: which one counts is known at its end. */
+  /** The current string from its first backslash that is no JSON escape, as written and repaired. The string's end tells which of the two counts. */
   #raw = '';
   #mended = '';
   #ended = false;
@@ -78,7 +78,7 @@ export class JsonScan {
   /** Scans the next piece, from the character `from`, up to the bracket that ends the value. */
   push(piece: string, from = 0): ScannedPiece {
     let text = '';
-    // Behind what has been given on.
+    // End of the text that was returned.
     let done = from;
     let at = from;
     while (at < piece.length && !this.#ended) {
@@ -112,14 +112,14 @@ export class JsonScan {
     return held;
   }
 
-  /** Where characters end that are given on as they are. */
+  /** End of the characters from `from` on that are returned as written. */
   #plainEnd(piece: string, from: number): number {
     if (this.isLost) return this.#passEnd(piece, from);
     let at = from;
     if (this.#quote === '' || this.#escape !== '' || this.#raw !== '') return at;
     while (at < piece.length) {
       if (isSpecial(piece.charCodeAt(at))) {
-        // An escape of JSON, where all of it is there.
+        // A complete escape of JSON.
         const next = piece[at] === '\\' ? piece[at + 1] : undefined;
         if (next === undefined || !(MARKS + LETTERS).includes(next)) break;
         this.#hasLetters ||= LETTERS.includes(next);
@@ -130,7 +130,7 @@ export class JsonScan {
     return at;
   }
 
-  /** Where what cannot be read ends: behind its last bracket, or with the piece. Only double quotes begin a string here. */
+  /** End of unreadable text: after its last bracket, or with the piece. Only double quotes begin a string in it. */
   #passEnd(piece: string, from: number): number {
     for (let at = from; at < piece.length; at++) {
       const c = piece[at]!;
@@ -201,7 +201,7 @@ export class JsonScan {
     return c < ' ' || c === '"' ? JSON.stringify(c).slice(1, -1) : c;
   }
 
-  /** Backslashes were meant as they stand, or for letters, but not both in one string. */
+  /** Takes a character of an escape. The backslashes of one string are either literal or JSON's letter escapes, but not both. */
   #takeEscaped(c: string): string {
     const begun = this.#escape;
     const escape = begun + c;
@@ -220,7 +220,7 @@ export class JsonScan {
     return `\\${begun}${this.#takeInString(c)}`;
   }
 
-  /** Keeps what comes behind a backslash that is none of JSON's, up to the end of the string. */
+  /** Holds text from a backslash that is no JSON escape to the end of the string. */
   #hold(c: string, text: string): string {
     this.#raw += c;
     this.#mended += text;
@@ -245,7 +245,7 @@ export class JsonScan {
     return this.#after(json, isKey ? 'colon' : 'comma');
   }
 
-  /** Gives a text on, and the comma in front of it. */
+  /** Returns a text after the comma that was held back. */
   #after(text: string, next: Next): string {
     const comma = this.#comma;
     this.#comma = '';
@@ -253,7 +253,7 @@ export class JsonScan {
     return comma + text;
   }
 
-  /** From here on everything is given on as it was written. */
+  /** From here on everything is returned as written. */
   #lose(c: string): string {
     const held = this.cut();
     this.#depth ??= this.#open.length;

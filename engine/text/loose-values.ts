@@ -6,7 +6,8 @@ const DEEPEST = 64;
 
 /** Parses `[name(key='text', n=3), other()]`, as LFM2 writes it, or one call per line, as OLMo 3 does. Returns no calls if one is of no offered tool. */
 export function readPythonCalls(text: string, tools: Tools): readonly WholeCall[] {
-  // Templates write texts between quotation marks without escaping those inside, and so do models: a mark then ends a text where one can end.
+  // Templates put strings between quotation marks without escaping those inside, and so do models. The second attempt therefore ends a string only where one can
+  // end.
   return attempt(() => new LooseReader(text, tools, {}).pythonCalls()) ?? attempt(() => new LooseReader(text, tools, { isLenient: true }).pythonCalls()) ?? []; // prettier-ignore
 }
 
@@ -27,13 +28,13 @@ function attempt<T>(read: () => T): T | undefined {
 }
 
 interface LooseOptions {
-  /** Stands around texts, which have nothing escaped; texts without it end where the value does. */
+  /** Surrounds strings, in which nothing is escaped. An unmarked string ends where its value does. */
   readonly mark?: string;
-  /** A quotation mark ends a text only in front of what can follow a value. */
+  /** A quotation mark ends a string only before what can follow a value. */
   readonly isLenient?: boolean;
 }
 
-/** Reads from left to right, each character once. Values come out as JSON. */
+/** A recursive-descent parser, which reads each character once. Values are returned as JSON. */
 class LooseReader {
   readonly #text: string;
   readonly #tools: Tools;
@@ -69,7 +70,7 @@ class LooseReader {
     return call;
   }
 
-  /** The name of one of the tools. */
+  /** Reads the name of an offered tool. */
   #name(): string {
     const name = this.#match(/[\w.-]+/y);
     if (!this.#tools.has(name)) throw new Malformed();
@@ -123,7 +124,7 @@ class LooseReader {
     return `[${items.join(', ')}]`;
   }
 
-  /** A text of Python or JSON. */
+  /** Reads a string of Python or JSON, and returns its value. */
   #quoted(): string {
     const quote = this.#peek();
     const mark = this.#text.startsWith(quote.repeat(3), this.#at) ? quote.repeat(3) : quote;
@@ -149,7 +150,7 @@ class LooseReader {
     return ',)]}:'.includes(next);
   }
 
-  /** What an escape stands for; an unknown one, for itself. */
+  /** Reads an escape, and returns its value; an unknown one is returned as written. */
   #escape(): string {
     const [whole, x, u] = /^\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|[^]?)/.exec(this.#text.slice(this.#at, this.#at + 6))!;
     this.#at += whole.length;
@@ -165,7 +166,7 @@ class LooseReader {
     return text;
   }
 
-  /** Whether there is something in front of what closes; that is passed. */
+  /** Whether more elements follow; otherwise skips the closing bracket, if `close` names one. */
   #more(close: string): boolean {
     this.#blank();
     if (this.#at < this.#text.length) return close === '' || !this.#skips(close);
@@ -211,10 +212,10 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['n', '\n'], ['t', '\t'], ['r', '\r'], ['b', '\b'], ['f', '\f'], ['\\', '\\'], ['"', '"'], ["'", "'"], ['/', '/'], ['\n', ''],
 ]); // prettier-ignore
 
-/** Characters of a number that is written otherwise than in JSON: the pattern below may look at each of them as often as there are. */
+/** Most characters of a number that is not written as in JSON: the pattern below may take quadratic time. */
 const LONGEST_NUMBER = 64;
 
-/** A number as JSON; as it was written, where that is one. */
+/** Converts a number to JSON, unchanged if it is JSON already; undefined if it is no number. */
 function numberOf(word: string): string | undefined {
   if (/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(word)) return word;
   if (word.length > LONGEST_NUMBER) return undefined;

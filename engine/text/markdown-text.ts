@@ -1,6 +1,9 @@
-/** Markdown as a listener wants it: the words, without the marks that lay them out. */
+/** Removes the markup of Markdown, so that a listener hears only the words. */
 
-/** Drops headings', lists', quotes' and tables' marks, rules, fences, emphasis, and the targets of links. A list's numbers are read, and that a task is done. */
+/**
+ * Drops the marks of headings, lists, quotes, tables and emphasis, rules, fences, and the targets of links. A list's numbers are kept, and a checked task begins
+ * with "done:".
+ */
 export function withoutMarkdown(text: string): string {
   const lines = text
     .replace(/\[\^([\w-]{1,40})\](?!:)/g, '')

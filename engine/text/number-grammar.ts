@@ -1,11 +1,10 @@
 /**
- * JSON numbers within bounds, as a grammar. What is left to say after each character of a number is a state of a finite automaton: how what
- * was written compares with each bound, and the remainder by the divisor. The automaton is minimised and written as right-linear EBNF rules.
- * Such numbers have no exponent.
+ * Grammars of JSON numbers within bounds. A finite automaton reads a number by its characters. Its state is how the digits so far compare with each bound, and
+ * their remainder by the divisor. The automaton is minimised and written as right-linear EBNF rules. Such numbers have no exponent.
  */
 import { EngineError } from '../errors.ts';
 
-/** Which numbers are meant; bounds as JSON Schema has them. */
+/** A set of numbers, by the keywords of JSON Schema. */
 export interface NumberRange {
   readonly integer: boolean;
   readonly minimum?: number;
@@ -15,13 +14,13 @@ export interface NumberRange {
   readonly multipleOf?: number;
 }
 
-/** A number of at most this many states: every state is a rule to compile. */
+/** Most states of a minimised automaton: every state is a rule to compile. */
 const MAX_STATES = 500;
-/** States before they are minimised. */
+/** Most states before minimisation. */
 const MAX_RAW_STATES = 20_000;
 const SYMBOLS = ['-', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'] as const;
 
-/** A decimal number's magnitude by its digits: `whole` without leading zeros, `fraction` without trailing ones. */
+/** Decimal digits of a number's magnitude: `whole` without leading zeros, `fraction` without trailing ones. */
 interface Digits {
   readonly negative: boolean;
   readonly whole: string;
@@ -38,19 +37,22 @@ interface Interval {
   readonly high: Bound | undefined;
 }
 
-/** What is known after some characters. */
+/** State of the automaton after some characters. */
 interface State {
   readonly phase: 'start' | 'sign' | 'zero' | 'whole' | 'point' | 'fraction';
   readonly negative: boolean;
-  /** Digits read of this phase, up to the number from which on they make no difference. */
+  /** Number of digits read in this phase, up to the number beyond which it makes no difference. */
   readonly digits: number;
-  /** How the digits compare with those of the bounds: below 0, 0, above 0. */
+  /** Order of the digits so far and those of each bound: below (-1), equal (0) or above (1). */
   readonly low: number;
   readonly high: number;
   readonly remainder: number;
 }
 
-/** EBNF rules, the first of which is `name`; throws EngineError where no number or too many states remain. */
+/**
+ * Returns EBNF rules for a set of numbers, the first of which is `name`. Throws EngineError('invalid_json_schema') if the set is empty or the automaton has too
+ * many states.
+ */
 export function numberRules(name: string, range: NumberRange): string {
   const automaton = minimize(explore(new NumberAutomaton(range), range));
   if (automaton.length > MAX_STATES) throw tooComplex(range, MAX_STATES);
@@ -69,12 +71,12 @@ export function numberRules(name: string, range: NumberRange): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Steps through the characters of a number. */
+/** Transitions of the automaton, and which states accept. */
 class NumberAutomaton {
   readonly #integer: boolean;
   readonly #positive: Interval | undefined;
   readonly #negative: Interval | undefined;
-  /** The divisor as an integer, at `#places` decimals. */
+  /** The divisor times 10^`#places`, an integer; 0 = none. */
   readonly #divisor: number;
   readonly #places: number;
   readonly #wholeDigits: number;
@@ -84,7 +86,7 @@ class NumberAutomaton {
     const low = tighter([bound(range.minimum, false), bound(range.exclusiveMinimum, true)], 1);
     const high = tighter([bound(range.maximum, false), bound(range.exclusiveMaximum, true)], -1);
     this.#integer = range.integer;
-    // A bound of the other sign says nothing about this one's magnitude, or rules the sign out.
+    // A bound of the other sign either does not limit this sign's magnitude or excludes the sign.
     this.#positive = high?.negative ? undefined : { low: low?.negative ? undefined : low, high };
     this.#negative = low && !low.negative ? undefined : { low: high?.negative ? high : undefined, high: low };
     const { whole, fraction } = digitsOf(range.multipleOf ?? 0);
@@ -111,7 +113,7 @@ class NumberAutomaton {
     if (phase === 'start' || phase === 'sign' || phase === 'point') return false;
     const ended = phase === 'fraction' ? state : this.#endWhole(state);
     const { low, high } = this.#interval(state)!;
-    // A bound that goes on with other digits than 0 (it has no trailing zeros) is above what has ended.
+    // A number whose digits end before those of an otherwise equal bound is below it: a bound has no trailing zeros.
     const compare = (item: Bound, order: number): number => (order === 0 && item.fraction.length > ended.digits ? -1 : order);
     if (low && !(compare(low, ended.low) > (low.exclusive ? 0 : -1))) return false;
     if (high && !(compare(high, ended.high) < (high.exclusive ? 0 : 1))) return false;
@@ -137,7 +139,7 @@ class NumberAutomaton {
     };
   }
 
-  /** More digits before the point are more, whatever they are. */
+  /** Ends the digits before the point: with more of them than a bound the number is above it, whatever they are. */
   #endWhole(state: State): State {
     const { low, high } = this.#interval(state)!;
     const order = (item: Bound | undefined, so: number): number => (item ? Math.sign(state.digits - item.whole.length) || so : 0);
@@ -145,7 +147,7 @@ class NumberAutomaton {
   }
 
   #fraction(state: State, digit: number): State | undefined {
-    // A multiple has no more decimals than its divisor; zeros without end help nobody.
+    // A multiple needs no more decimals than its divisor, and endless zeros would help nobody.
     if (this.#divisor > 0 && state.digits >= this.#places) return undefined;
     const { low, high } = this.#interval(state)!;
     const order = (item: Bound | undefined, so: number): number => so || (item ? digit - Number(item.fraction[state.digits] ?? 0) : 0);
@@ -164,13 +166,16 @@ class NumberAutomaton {
   }
 }
 
-/** A state by number: where each symbol leads, -1 = nowhere. */
+/** A numbered state; `next` is the state that each of SYMBOLS leads to, -1 = none. */
 interface Node {
   readonly accepts: boolean;
   readonly next: readonly number[];
 }
 
-/** All states that can be reached and can still end; throws where the start is none of them. */
+/**
+ * Explores the reachable states, and drops transitions to those that no number can be completed from. Throws EngineError if the start is one of them, or if there
+ * are too many states.
+ */
 function explore(automaton: NumberAutomaton, range: NumberRange): Node[] {
   const states = [automaton.start];
   const known = new Map([[JSON.stringify(automaton.start), 0]]);
@@ -204,7 +209,7 @@ function explore(automaton: NumberAutomaton, range: NumberRange): Node[] {
   return next.map((targets, state) => ({ accepts: accepts[state]!, next: targets.map((target) => (alive[target] ? target : -1)) }));
 }
 
-/** Moore's algorithm; the start is state 0, and unreachable states are gone. */
+/** Minimises an automaton by Moore's algorithm. The start stays state 0, and unreachable states are dropped. */
 function minimize(nodes: readonly Node[]): Node[] {
   let classes = nodes.map(({ accepts }): number => (accepts ? 1 : 0));
   for (let count = 0; ;) {
@@ -235,7 +240,7 @@ function minimize(nodes: readonly Node[]): Node[] {
   return minimal;
 }
 
-/** The digits of a number as JSON and JavaScript write it, its exponent spelled out. */
+/** Decimal digits of a finite number, its exponent written out. */
 function digitsOf(value: number): Digits {
   const [, sign, whole = '', fraction = '', exponent = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value))!;
   const shift = Number(exponent);
@@ -252,7 +257,7 @@ function bound(value: number | undefined, exclusive: boolean): (Bound & { readon
   return value === undefined ? undefined : { ...digitsOf(value), exclusive, value };
 }
 
-/** Of two bounds the one that allows less: the greater for `direction` 1, the smaller for -1. */
+/** The stricter of two bounds: the greater for `direction` 1 (lower bounds), the smaller for -1. */
 function tighter(bounds: readonly ReturnType<typeof bound>[], direction: 1 | -1): Bound | undefined {
   const [first, second] = bounds.filter((item) => item !== undefined);
   if (!first || !second) return first;

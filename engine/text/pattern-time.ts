@@ -3,7 +3,7 @@
  * doubles it with each letter, and nothing could interrupt it on the engine's thread.
  */
 
-/** What a pattern is made of. A set takes one character. */
+/** Syntax tree of a pattern. `set` matches one character; `all` is a sequence, `one` a choice, `look` an assertion. */
 type Node =
   | { readonly kind: 'set'; readonly source: string }
   | { readonly kind: 'all' | 'one'; readonly parts: readonly Node[] }
@@ -13,9 +13,9 @@ type Node =
 const TERM =
   /\[(?:\\[^]|[^\]\\])*\]|\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|c[A-Za-z]|[^])|\(\?(?:[:=!]|<[=!]|<[^>]*>)|\(|\{\d+(?:,\d*)?\}|[^]/gu;
 const MAX_TERMS = 1024;
-/** Times up to which a repeat is one choice after the other, and not a run of any length. */
+/** Largest count of a repeat that is taken as single choices, rather than as a run of any length. */
 const FEW = 8;
-/** Of two ways each, that have to be gone through at a place. */
+/** Most two-way choices that a match attempt at one position may have to backtrack through. */
 const MAX_CHOICES = 6;
 
 /** Whether the time of a match attempt at one position is at most linear in the length of the text. */
@@ -60,25 +60,25 @@ function parse(terms: readonly string[]): Node {
     const range = counted ?? signs[terms[at] ?? ''];
     if (!range) return part;
     at++;
-    // Shortest first: the same ways in another order.
+    // A lazy repeat has the same ways, in another order.
     if (terms[at] === '?') at++;
     return { kind: 'repeat', part, least: range[0], most: range[1] };
   };
   return alternatives();
 }
 
-/** What may be gone back into when something further on does not fit. */
+/** What a match may backtrack into when something later does not match. */
 interface Ways {
-  /** The sets of each run that may be cut short. */
+  /** Sets of each run that may give characters back. */
   readonly runs: readonly (readonly string[])[];
-  /** Other choices, in bits. */
+  /** Other choices: the logarithm to base 2 of their number. */
   readonly choices: number;
 }
 
 const NONE: Ways = { runs: [], choices: 0 };
 const NEVER: Ways = { runs: [], choices: Infinity };
 
-/** `mayFail`: whether something stands behind it that may not fit. */
+/** Computes the ways of a node. `mayFail`: whether something that may not match follows it. */
 function waysOf(node: Node, mayFail: boolean): Ways {
   if (node.kind === 'set') return NONE;
   if (node.kind === 'look') return waysOf(node.part, true);
@@ -101,7 +101,7 @@ function waysOf(node: Node, mayFail: boolean): Ways {
 function waysOfRepeat(node: Node & { readonly kind: 'repeat' }, mayFail: boolean): Ways {
   const { part, least, most } = node;
   if (most > FEW) {
-    // A run with one way through any text is gone back into as one of a single set is.
+    // A run that can match any text in one way only is backtracked into like one of a single set.
     if (part.kind !== 'set' && ((least > 1 && takesNothing(part)) || !hasOneWay(node))) return NEVER;
     return { runs: mayFail ? [setsOf(part)] : [], choices: 0 };
   }
@@ -122,13 +122,13 @@ function setsOf(node: Node): readonly string[] {
   return node.kind === 'repeat' ? setsOf(node.part) : node.parts.flatMap(setsOf);
 }
 
-/** Places in a pattern where a match can begin and end. */
+/** Positions of sets in a pattern at which a match can begin and end. */
 interface Ends {
   readonly first: readonly number[];
   readonly last: readonly number[];
 }
 
-/** Whether each character of any text can be taken at one place of the pattern only. */
+/** Whether a pattern can match any text in one way only: no two positions that can come next match the same character. */
 function hasOneWay(node: Node): boolean {
   const sets: string[] = [];
   const next: number[][] = [];
@@ -161,21 +161,21 @@ function hasOneWay(node: Node): boolean {
   return [first, ...next].every((places) => mostTogether(places.map((place) => [sets[place]!])) <= 1);
 }
 
-/** A repeat of a few times as its part one time after the other. */
+/** Writes out a repeat of a few times as a sequence of its part. */
 function spelledOut({ part, least, most }: Node & { readonly kind: 'repeat' }): Node {
   let more: Node = { kind: 'all', parts: [] };
   for (let i = most; i > least; i--) more = { kind: 'repeat', part: { kind: 'all', parts: [part, more] }, least: 0, most: 1 };
   return { kind: 'all', parts: [...Array.from({ length: least }, () => part), more] };
 }
 
-/** Characters of every kind that published patterns tell apart: scripts' beginnings, and a few beyond. */
+/** Sample characters of every kind that published patterns tell apart: all below U+3100, and a few beyond. */
 const SAMPLES: readonly string[] = [
   ...Array.from({ length: 0x3100 }, (_, code) => String.fromCharCode(code)),
   ...['一', '龥', '가', '힣', '\ufeff', 'ﬀ', '！', 'Ａ', '０', '\ud800\udc00', '𐐀', '𞤀', '😀', '𠀀', '\ue000', '\u{1d7ce}'],
 ];
 const MEMBERS = new Map<string, Uint8Array>();
 
-/** How many of several groups of sets take the same character, at most. */
+/** The largest number of groups whose sets match the same sample. */
 function mostTogether(groups: readonly (readonly string[])[]): number {
   if (groups.length <= 1) return groups.length;
   const counts = new Uint16Array(SAMPLES.length);

@@ -1,4 +1,4 @@
-/** The thread of a Phonemizer: text in, IPA out, in order. */
+/** Worker thread of a Phonemizer: converts texts to IPA, in order. */
 import type { Platform, WorkerPort } from '../platform/platform.ts';
 import { serveThread } from '../platform/thread.ts';
 import { value } from '../util/rpc.ts';
@@ -7,7 +7,7 @@ import type { Accent } from './phonemes.ts';
 
 export const PHONEME_OPERATIONS = { toIpa: value<SpokenText, string>() };
 
-/** A text and the English that it is read in. */
+/** A text, and the accent in which it is read. */
 export interface SpokenText {
   readonly text: string;
   readonly accent: Accent;

@@ -1,39 +1,39 @@
-/** English text to the token ids of a phoneme vocabulary, through espeak-ng (npm `phonemizer`, WebAssembly: the same code in Node and browsers). */
+/** Converts English text to token ids of a phoneme vocabulary with espeak-ng (npm `phonemizer`, WebAssembly: the same code in Node and browsers). */
 import { EngineError } from '../errors.ts';
 import { MISAKI_SPELLINGS } from './misaki-spellings.ts';
 
-/** A checkpoint's phoneme_rules.json: from espeak-ng's en-us IPA to the inventory it was trained on. */
+/** A checkpoint's phoneme_rules.json, which rewrites espeak-ng's en-us IPA in the inventory that it was trained on. */
 export interface PhonemeRules {
   /** Literal replacements, in order. */
   readonly replace: readonly (readonly [string, string])[];
-  /** Symbols that stay; absent = the vocabulary's. */
+  /** Symbols that are kept; absent = all of the vocabulary. */
   readonly inventory?: ReadonlySet<string>;
 }
 
-/** For checkpoints without phoneme_rules.json: espeak's symbols that Kokoro's alphabet writes otherwise. */
+/** Rules for checkpoints without phoneme_rules.json: espeak-ng's symbols that Kokoro's alphabet writes differently. */
 export const DEFAULT_PHONEME_RULES: PhonemeRules = {
   replace: [['\u0361', ''], ['^', ''], ['ʲ', 'j'], ['r', 'ɹ'], ['x', 'k'], ['ɬ', 'l'], ['tʃ', 'ʧ'], ['dʒ', 'ʤ'], ['eɪ', 'A'], ['aɪ', 'I'], ['ɔɪ', 'Y'], ['oʊ', 'O'], ['aʊ', 'W']],
 }; // prettier-ignore
 
-/** Whose English a voice speaks. */
+/** The accent of a voice. */
 export type Accent = 'en-us' | 'en-gb';
 
-/** espeak-ng's names. It takes `en-gb` too and then keeps the voice of the call before: `en` is its name for what is spoken in Great Britain. */
+/** espeak-ng's voice names. `en` is British English; given `en-gb`, espeak-ng silently keeps the voice of the previous call. */
 const ESPEAK: Readonly<Record<Accent, string>> = { 'en-us': 'en-us', 'en-gb': 'en' };
 
-/** How each accent's phonemes are written for a model. */
+/** A model's phoneme rules for each accent. */
 export type Spellings = Readonly<Record<Accent, PhonemeRules>>;
 
 /** Symbols that misaki, the phonemizer of published Kokoro, writes and espeak-ng does not. */
 const MISAKI = ['ᵊ', 'A', 'I', 'O', 'Q', 'T', 'W', 'Y', 'ʤ', 'ʧ'];
 
-/** The spellings of a checkpoint that comes without phoneme_rules.json, by its alphabet. */
+/** Phoneme rules of a checkpoint without phoneme_rules.json, chosen by its alphabet. */
 export function spellingsFor(vocab: ReadonlyMap<string, number>): Spellings {
   if (MISAKI.every((symbol) => vocab.has(symbol))) return MISAKI_SPELLINGS;
   return { 'en-us': DEFAULT_PHONEME_RULES, 'en-gb': DEFAULT_PHONEME_RULES };
 }
 
-/** Reads phoneme_rules.json; throws EngineError('invalid_model') when it is not one. */
+/** Parses phoneme_rules.json; throws EngineError('invalid_model') if it is malformed. */
 export function parsePhonemeRules(json: unknown): PhonemeRules {
   const { replace, inventory } = (json ?? {}) as { replace?: unknown; inventory?: unknown };
   const pairs =
@@ -43,12 +43,15 @@ export function parsePhonemeRules(json: unknown): PhonemeRules {
   return Array.isArray(inventory) ? { ...rules, inventory: new Set(inventory as string[]) } : rules;
 }
 
-/** Marks the phonemizer would drop; the text between them is phonemised piece by piece and they stay. */
+/** Punctuation that the phonemizer would drop: it is kept, and the text between is converted piece by piece. */
 const PUNCTUATION = /(\s*[;:,.!?—…"“”()]+\s*)/;
-/** espeak-ng announces a change of language, e.g. "(fr)". */
+/** espeak-ng's mark of a change of language, e.g. "(fr)". */
 const LANGUAGE_SWITCH = /\([a-z]{2,3}(?:-[a-z]+)?\)/g;
 
-/** espeak-ng's IPA of speakable text, punctuation kept. Takes about a millisecond a phoneme, in which its thread does nothing else: see phonemizer.ts. */
+/**
+ * Converts speakable text to espeak-ng's IPA, and keeps the punctuation. Takes about a millisecond per phoneme, during which the thread is blocked: see
+ * phonemizer.ts.
+ */
 export async function toIpa(text: string, accent: Accent = 'en-us'): Promise<string> {
   const { phonemize } = await import('phonemizer');
   let ipa = '';
@@ -59,17 +62,17 @@ export async function toIpa(text: string, accent: Accent = 'en-us'): Promise<str
   return ipa.trim();
 }
 
-/** Token ids of a text, and whether they hold anything but punctuation. */
+/** A text's phonemes and their token ids; `speakable` = they are more than punctuation and stress marks. */
 export interface PhonemeIds {
   readonly phonemes: string;
-  /** Without the id 0 that a model wants at both ends. */
+  /** Token ids, without the 0 that a model expects at both ends. */
   readonly ids: readonly number[];
   readonly speakable: boolean;
 }
 
 const SILENT = /^[\s;:,.!?—…"“”()ˈˌ]*$/;
 
-/** Phonemes in a model's own alphabet, of what espeak-ng has made of a text. */
+/** Rewrites espeak-ng's IPA in a model's own alphabet, and drops symbols that it lacks. */
 export function fromIpa(ipa: string, rules: PhonemeRules, vocab: ReadonlyMap<string, number>): PhonemeIds {
   let phonemes = ipa;
   for (const [symbols, replacement] of rules.replace) phonemes = phonemes.replaceAll(symbols, replacement);

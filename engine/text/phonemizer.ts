@@ -1,6 +1,6 @@
 /**
- * Phonemes of a checkpoint's alphabet, found in a thread of their own where the platform has threads: espeak-ng speaks the whole text to itself, which
- * would hold up the steps of every other request. In a tab the engine has a thread to itself already, and one user.
+ * Converts text to a checkpoint's phonemes, in a worker thread if the platform has threads: espeak-ng synthesises the whole text, which would block the steps of
+ * every other request. In a browser tab the engine has its own thread already, and one user.
  */
 import type { Platform } from '../platform/platform.ts';
 import { LazyThread } from '../platform/thread.ts';
@@ -8,6 +8,7 @@ import { PHONEME_OPERATIONS } from './phoneme-worker.ts';
 import { fromIpa, toIpa } from './phonemes.ts';
 import type { Accent, PhonemeIds, Spellings } from './phonemes.ts';
 
+/** A phonemizer for one checkpoint's alphabet. */
 export class Phonemizer {
   readonly #thread: LazyThread<typeof PHONEME_OPERATIONS> | undefined;
   readonly #spellings: Spellings;
@@ -19,7 +20,7 @@ export class Phonemizer {
     this.#vocab = vocab;
   }
 
-  /** Phonemes of a piece of speakable English; pieces wait for each other in order of the calls. Throws EngineError('internal') when the thread ends. */
+  /** Converts a piece of speakable English; calls are served in order. Throws EngineError('internal') if the thread ends. */
   async ids(text: string, accent: Accent = 'en-us'): Promise<PhonemeIds> {
     const ipa = await (this.#thread ? this.#thread.methods.toIpa({ text, accent }) : toIpa(text, accent));
     return fromIpa(ipa, this.#spellings[accent], this.#vocab);

@@ -1,4 +1,4 @@
-/** What Python's `str` makes of a template's value: templates print lists, `None` and `True` as it does. */
+/** Converts template values to text as Python's `str` does: templates print lists, `None` and `True` in its spelling. */
 
 /** A value of the template library. */
 interface Value {
@@ -7,11 +7,12 @@ interface Value {
   toString(): string;
 }
 
+/** Converts a template's value to text; an undefined value is empty. */
 export function pythonText(value: Value): string {
   return value.type === 'StringValue' ? (value.value as string) : value.type === 'UndefinedValue' ? '' : inside(value);
 }
 
-/** As it stands in a list or an object. */
+/** A value as it is printed within a list or an object, which is Python's `repr`. */
 function inside(value: Value): string {
   const list = (values: unknown): string => (values as readonly Value[]).map(inside).join(', ');
   switch (value.type) {

@@ -1,6 +1,6 @@
-/** Roman numerals where a reader knows them to be numbers: behind what is counted, and behind names of rulers. */
+/** Converts Roman numerals where they are surely numbers: after words that are numbered, and after names of rulers. */
 
-/** Behind these a numeral is a number; a single letter is one behind some of them: Class C is none, and "the part I like" neither. */
+/** Words after which a numeral is a number. A single letter is one only after some of them (SINGLE): not in "Class C", nor in "the part I like". */
 const COUNTED =
   'World War|Chapter|Act|Volume|Scene|Part|Section|Book|Article|Appendix|Phase|Type|Class|Super Bowl|Episode|Title|Stage|Grade|Level|Table|Figure|Annex|Psalm|Canto|Apollo';
 const SINGLE: Readonly<Record<string, RegExp>> = {
@@ -8,19 +8,22 @@ const SINGLE: Readonly<Record<string, RegExp>> = {
   V: /^(?:Chapter|Act|Volume|Scene|Part|Book|Article)$/,
   X: /^(?:Chapter|Volume|Scene|Part|Book|Article)$/,
 };
-/** Behind these it is an ordinal. */
+/** Names after which a numeral is an ordinal. */
 const RULERS =
   'Henry|Louis|Elizabeth|George|Edward|Richard|Charles|James|William|Mary|Paul|Pius|Benedict|Leo|Gregory|Innocent|Clement|Napoleon|Philip|Frederick|Ferdinand|Alexander|Nicholas|Catherine|Peter|Ivan|Otto|Gustav|Christian|Harald|Ramses|Ptolemy|Darius|Francis|Leopold';
 const VALUES: Readonly<Record<string, number>> = { I: 1, V: 5, X: 10, L: 50, C: 100 };
-/** In letters where an ending follows, which figures are not read with. */
+/** Ordinals in words, used before a possessive 's, which would not be read after figures. */
 const ORDINALS =
   ' first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth'.split(
     ' ',
   );
-/** Up to 399. */
+/** A well-formed numeral up to 399. */
 const WELL_FORMED = /^(?=.)C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})$/;
 
-/** Numerals behind what is counted become numbers ("Part III": "Part 3"), and behind names ordinals ("Henry VIII": "Henry the 8th"). Behind other names they are numbers ("Rocky IV"). */
+/**
+ * Numerals after numbered words become numbers ("Part III": "Part 3"), and after names of rulers ordinals ("Henry VIII": "Henry the 8th"). After other names they
+ * are numbers ("Rocky IV").
+ */
 export function withoutRomanNumerals(text: string): string {
   return text
     .replace(new RegExp(`\\b(${COUNTED}) ([IVXLC]+|[ivxl]+)\\b(?!\\.[A-Z])`, 'g'), (all, counted: string, numeral: string) => {

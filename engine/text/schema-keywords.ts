@@ -1,21 +1,21 @@
-/** The keywords of JSON Schema by what they hold. */
+/** JSON Schema keywords, grouped by the kind of value that they hold. */
 
-/** Refuses a schema by the keyword that cannot be enforced, or that is `malformed`: no schema at all. */
+/** Rejects a schema because of one keyword, which cannot be enforced or, if `malformed`, is not valid JSON Schema. Never returns. */
 export type Refuse = (keyword: string, message: string, why?: 'malformed') => never;
-/** The keywords of one schema. */
+/** Keywords of one schema: value by name. */
 export type Keywords = ReadonlyMap<string, unknown>;
 
-/** Keywords that say nothing about validity, in JSON Schema, OpenAPI (`discriminator` is a hint beside `oneOf`) or a tool's definition. */
+/** Annotations: keywords without effect on validity, in JSON Schema, in OpenAPI (`discriminator` is a hint beside `oneOf`) or in a tool's definition. */
 export const ANNOTATIONS: ReadonlySet<string> = new Set([
   'title', 'description', 'default', 'examples', 'example', '$schema', '$id', '$comment', '$anchor', 'deprecated', 'readOnly', 'writeOnly', '$defs', 'definitions', 'strict',
   'contentEncoding', 'contentMediaType', 'contentSchema', 'discriminator', 'externalDocs', 'xml',
 ]); // prettier-ignore
 
-/** Formats that are enforced. Any other is a note, as JSON Schema has it: `int64`, `binary` and `password` come with every OpenAPI document. */
+/** Formats that are enforced. Any other is an annotation, as JSON Schema allows: `int64`, `binary` and `password` come with every OpenAPI document. */
 export const FORMATS: ReadonlySet<unknown> = new Set([
   'date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uri-reference', 'uri-template', 'uuid', 'json-pointer', 'relative-json-pointer',
 ]); // prettier-ignore
-/** Those of them that an empty text has. */
+/** Enforced formats that the empty string satisfies. */
 const MAY_BE_EMPTY: ReadonlySet<unknown> = new Set(['uri-reference', 'uri-template', 'json-pointer']);
 
 /** Keywords that hold one schema. */
@@ -26,42 +26,42 @@ export const SCHEMA_LIST: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allO
 export const SCHEMA_MAP: ReadonlySet<string> = new Set(['properties', 'patternProperties']);
 /** Keywords that bound a number; the names are those of NumberRange. */
 export const NUMERIC = ['minimum', 'exclusiveMinimum', 'maximum', 'exclusiveMaximum', 'multipleOf'] as const;
-/** Keywords that hold anything else. */
+/** Keywords that hold a value other than a schema. */
 export const VALUES: ReadonlySet<string> = new Set([
   'type', 'enum', 'const', 'required', 'minProperties', 'maxProperties', 'minItems', 'maxItems', 'minLength', 'maxLength', 'pattern', 'format', 'nullable', '$ref', ...NUMERIC,
 ]); // prettier-ignore
-/** Keywords by the type of which alone they speak. */
+/** Keywords that apply to one type only, by type. */
 export const OF_TYPE = {
   string: ['minLength', 'maxLength', 'pattern', 'format'],
   array: ['minItems', 'maxItems', 'items', 'prefixItems'],
   object: ['minProperties', 'maxProperties', 'properties', 'patternProperties', 'propertyNames', 'additionalProperties', 'required'],
 } as const;
-/** Rules for properties that are not those of a record. */
+/** Keywords with which a schema is more than a record, whose values all have one schema. */
 const OTHER_PROPERTIES = ['properties', 'patternProperties', 'unevaluatedProperties'] as const;
 const OF_LENGTH: ReadonlySet<string> = new Set(['minLength', 'maxLength']);
-/** Beside these no other constraint is read. */
+/** Keywords beside which no other constraint than a type can be enforced. */
 export const EXCLUSIVE = ['$ref', 'anyOf', 'oneOf', 'allOf'] as const;
 
-/** The types that `type` names, with OpenAPI's `nullable`; empty = any. */
+/** Types that a schema allows, by `type` and OpenAPI's `nullable`; empty = any. */
 export function typesOf(keywords: Keywords): string[] {
   const types = [keywords.get('type') ?? []].flat().map(String);
   return keywords.get('nullable') === true && types.length > 0 && !types.includes('null') ? [...types, 'null'] : types;
 }
 
-/** Whether a keyword says nothing that is to be enforced here. */
+/** Whether a keyword is to be ignored: an annotation, a format that is unknown or has a stronger rule beside it, or `propertyNames` that allows every name. */
 export function isNote(keyword: string, keywords: Keywords): boolean {
   if (keyword === 'format') return !FORMATS.has(keywords.get('format')) || isMoreThanFormat(keywords);
   if (keyword === 'propertyNames') return isAnyText(keywords.get(keyword));
   return ANNOTATIONS.has(keyword);
 }
 
-/** Whether there is, beside a format, what is enforced in its place: clients write the format that they made a pattern from. */
+/** Whether a pattern or a length beside a format is enforced in its place: clients also write the format from which they made a pattern. */
 function isMoreThanFormat(keywords: Keywords): boolean {
   const least = MAY_BE_EMPTY.has(keywords.get('format')) ? 0 : 1;
   return keywords.has('pattern') || keywords.has('maxLength') || ((keywords.get('minLength') as number | undefined) ?? 0) > least;
 }
 
-/** Every name is a text: `z.record` says so. */
+/** Whether a schema of names allows every string, like the one that `z.record` writes. */
 function isAnyText(schema: unknown): boolean {
   if (typeof schema !== 'object' || schema === null) return schema === true;
   const keywords = new Map(Object.entries(schema));
@@ -69,8 +69,9 @@ function isAnyText(schema: unknown): boolean {
 }
 
 /**
- * The keywords of one schema of `root`. The library reads no rule for values beside one for their names, so a record whose names are listed has them as
- * properties, and one whose names have a pattern or a length has that in `patternProperties`: Pydantic's `dict` of an enum and Zod's `z.record` of one say the same.
+ * Returns the keywords of one schema within `root`. The library cannot enforce rules for both names and values of a record. So a record whose names are listed
+ * gets them as `properties`, and one whose names have a pattern or a length gets `patternProperties`. Pydantic writes such a schema for a `dict` with an enum as
+ * keys, and Zod for `z.record` of an enum.
  */
 export function keywordsOf(schema: object, root: unknown): Keywords {
   const keywords = new Map<string, unknown>(Object.entries(schema));
@@ -83,7 +84,7 @@ export function keywordsOf(schema: object, root: unknown): Keywords {
   return keywords.set('additionalProperties', false);
 }
 
-/** The names or the pattern that `schema` allows, or undefined: something else, or more than that. */
+/** Names, or a pattern of names, that `schema` allows; undefined if it has other rules, or too many. */
 function namesOf(schema: unknown, root: unknown): { keyword: 'properties' | 'patternProperties'; names: readonly string[] } | undefined {
   if (typeof schema !== 'object' || schema === null) return undefined;
   const keywords = new Map<string, unknown>(Object.entries(schema));
@@ -105,7 +106,7 @@ function namesOf(schema: unknown, root: unknown): { keyword: 'properties' | 'pat
   return isListed ? { keyword: 'properties', names } : undefined;
 }
 
-/** What a reference into the same schema (`#/...`) points to; undefined = nothing. */
+/** Resolves a reference into the same schema (`#/...`); undefined if it points to nothing. */
 export function lookUp(root: unknown, ref: string): unknown {
   let target = root;
   for (const part of ref.slice(2).split('/')) {
@@ -116,7 +117,7 @@ export function lookUp(root: unknown, ref: string): unknown {
   return target;
 }
 
-/** References are parts of URIs; a lone % stands for itself. */
+/** Decodes a reference's percent-encoding; a part with a stray % is returned unchanged. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);

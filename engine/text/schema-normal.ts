@@ -1,6 +1,6 @@
 /**
- * A checked JSON Schema as the grammar library takes it: without annotations and definitions that nothing refers to, `nullable` as a type, and
- * numbers within bounds as constants, in whose place the grammar then gets rules of number-grammar.ts (the library cannot bound numbers).
+ * Rewrites a checked JSON Schema for the grammar library: drops annotations and definitions that nothing refers to, writes `nullable` as a type, and replaces
+ * bounded numbers by placeholder constants, for which grammar-library.ts substitutes rules of number-grammar.ts (the library cannot bound numbers).
  */
 import type { NumberRange } from './number-grammar.ts';
 import { FORMAT_PATTERNS, anchoredPattern, escapedPattern } from './schema-pattern.ts';
@@ -18,29 +18,31 @@ import {
 } from './schema-keywords.ts';
 import type { Keywords } from './schema-keywords.ts';
 
-/** A schema and what stands for numbers in it. */
+/** A rewritten schema, and the constants that stand for bounded numbers in it. */
 export interface NormalSchema {
-  /** JSON. */
+  /** The schema as JSON text. */
   readonly schema: string;
-  /** Constants that stand for numbers, each in `schema` only where a number is meant. */
+  /** Placeholder constants and the numbers that each stands for. No other string of `schema` contains one. */
   readonly numbers: readonly (readonly [constant: string, range: NumberRange])[];
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Rewrites a schema that findSchemaProblem has nothing against. */
+/** Rewrites a schema in which findSchemaProblem finds no problem. */
 export function normalizeSchema(root: unknown): NormalSchema {
   const { schema, numbers, isClear } = rewritten(root, '#number');
   if (isClear) return { schema, numbers };
-  // A text of the schema's own that looks like a constant of ours would become a number: no text has more of these signs on end than the longest.
+  // A string of the schema that looks like a placeholder would become a number. No string contains a placeholder with more `#` in a row than the schema has
+  // anywhere.
   const longest = (schema.match(/#+/g) ?? []).reduce((most, { length }) => Math.max(most, length), 0);
   const { schema: unmistakable, numbers: renamed } = rewritten(root, `${'#'.repeat(longest + 1)}number`);
   return { schema: unmistakable, numbers: renamed };
 }
 
 /**
- * A schema of a tool's parameters, held to objects: nothing else is read as a call's arguments, and clients write `{}` for a tool that takes none.
- * Undefined where it allows no object. What a reference or an enum says is left alone, and so is a schema that refers to itself: it may end in null.
+ * Restricts the schema of a tool's parameters to objects: nothing else is read as a call's arguments, and clients write `{}` for a tool without parameters.
+ * Returns undefined if the schema allows no object. References and enums are not looked into, and a schema that refers to itself is returned unchanged: it may end
+ * in null.
  */
 export function objectsOf(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema === false ? undefined : { type: 'object' };
@@ -65,12 +67,12 @@ function rewritten(root: unknown, stem: string): NormalSchema & { readonly isCle
 
 class Rewriting {
   readonly schema: unknown;
-  /** How often a constant was put in. */
+  /** Number of placeholders inserted. */
   uses = 0;
   readonly #root: unknown;
   readonly #stem: string;
   readonly #ranges = new Map<string, NumberRange>();
-  /** Definitions by reference: the place that each has in the new schema. */
+  /** Name that each referenced definition gets in the new schema's `$defs`, by reference. */
   readonly #definitions = new Map<string, string>();
 
   constructor(root: unknown, stem: string) {
@@ -109,7 +111,7 @@ class Rewriting {
     }
     if (ONE_SCHEMA.has(keyword)) return this.#rewrite(value);
     if (SCHEMA_LIST.has(keyword)) return (value as unknown[]).map((item) => this.#rewrite(item));
-    // null is as good as absent.
+    // A null counts as absent.
     if (keyword === 'required') return ((value ?? []) as string[]).map(spelled);
     if (keyword === 'pattern') return wholePattern(value as string);
     if (!SCHEMA_MAP.has(keyword)) return value;
@@ -117,7 +119,7 @@ class Rewriting {
     return Object.fromEntries(Object.entries((value ?? {}) as Json).map(([name, item]) => [nameOf(name), this.#rewrite(item)]));
   }
 
-  /** Takes the bounds of numbers out of a schema: a constant stands for the numbers, beside the other types that it allows. */
+  /** Replaces a schema's bounded numbers by a placeholder, beside the other types that it allows. */
   #withNumbers(schema: Json, keywords: ReadonlyMap<string, unknown>): Json {
     const bounds = NUMERIC.filter((keyword) => keywords.has(keyword));
     if (bounds.length === 0) return schema;
@@ -138,7 +140,7 @@ class Rewriting {
   }
 }
 
-/** Alternatives that name no type are of the type beside them, which the library does not read there. */
+/** Gives alternatives without a type the `type` beside them, which the library ignores there. */
 function typed(keyword: string, value: unknown, keywords: Keywords): unknown {
   if (keyword === 'prefixItems' || !SCHEMA_LIST.has(keyword) || !keywords.has('type')) return value;
   const says = ['type', 'enum', 'const', ...EXCLUSIVE];
@@ -150,7 +152,10 @@ function typed(keyword: string, value: unknown, keywords: Keywords): unknown {
 
 const wholePattern = (pattern: string): string => escapedPattern(anchoredPattern(pattern));
 
-/** The library heeds lengths, patterns, formats and counts of a type that is named. A schema that names none means those that they speak of. */
+/**
+ * Keywords that others imply. The library applies lengths, patterns, formats and counts only beside a `type`, so a schema without one gets the types to which they
+ * belong.
+ */
 function implied(keywords: Keywords): Json {
   if (['enum', 'const', ...EXCLUSIVE].some((keyword) => keywords.has(keyword))) return {};
   const says = (keyword: string): boolean => keywords.has(keyword) && !isNote(keyword, keywords);
@@ -159,15 +164,15 @@ function implied(keywords: Keywords): Json {
 }
 
 /**
- * A name as JSON writes it between its quotes, and that as the library's grammars do: it puts names into them as they are, so that a quotation mark
- * broke the grammar and a control character the answer.
+ * Escapes a name for JSON, and the result for the library's grammars. The library puts names into them unescaped, so that a quotation mark broke the grammar, and
+ * a control character the answer.
  */
 function spelled(name: string): string {
   const inside = (text: string): string => JSON.stringify(text).slice(1, -1);
   return inside(inside(name));
 }
 
-/** `schema` or null; `types` = those of the schema with null among them, empty = any. */
+/** Makes a schema nullable. `types` = its types with null among them; empty = any. */
 function withNull(schema: Json, types: readonly string[]): Json {
   const type = types.length > 0 ? { type: types } : {};
   if ('const' in schema && schema['type'] !== undefined) return { ...type, enum: [...new Set([schema['const'], null])] };

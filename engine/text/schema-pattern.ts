@@ -1,16 +1,16 @@
-/** Regular expressions that a grammar can hold: what they may say, and how much. */
+/** Regular expressions in JSON Schemas: which can be enforced, and how they are rewritten for the grammar library. */
 import type { Refuse } from './schema-keywords.ts';
 
-/** Time grows with the square of the terms that overlap: 0.7 s for 300 times `a*`. */
+/** Most characters of a pattern. Compile time grows with the square of the number of overlapping terms: 0.7 s for 300 times `a*`. */
 const MAX_LENGTH = 512;
-/** A group takes 0.4 kB of the library's stack. */
+/** Most levels of nested groups, each of which takes 0.4 kB of the library's stack. */
 const MAX_GROUPS = 32;
-/** Of a counted repeat, times those around it: `((a{1000}){1000}){1000}` takes 8 s. */
+/** Largest product of nested counted repeats: `((a{1000}){1000}){1000}` takes 8 s. */
 const MAX_REPEATS = 100_000;
-/** Of matching a pattern here. */
+/** Most steps of matching a pattern in JavaScript, as isQuickToMatch estimates them. */
 const MAX_STEPS = 65_536;
 
-/** Refuses what is no regular expression, cannot be enforced, or is too large. */
+/** Refuses a value that is no regular expression, or one that cannot be enforced or is too large. */
 export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse): void {
   if (pattern === DECIMAL) return;
   if (typeof pattern !== 'string') return refuse(keyword, `'${keyword}' is a regular expression`, 'malformed');
@@ -37,8 +37,8 @@ export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse):
 }
 
 /**
- * Whether a pattern may be matched here with these texts: with groups and several repeats the time may double with each character. One repeat is tried from
- * each character on, as far as it goes: the time grows with the square of their number (10 s for 65,536).
+ * Whether JavaScript can match a pattern with these strings quickly. With groups or several repeats the time may double with each character, so those are never
+ * tried. A single repeat is tried from every character to as far as it goes: the time grows with the square of the length (10 s for 65,536).
  */
 export function isQuickToMatch(pattern: string, texts: readonly string[]): boolean {
   const structure = (pattern.match(TERM) ?? []).filter((term) => STRUCTURE.test(term));
@@ -47,17 +47,18 @@ export function isQuickToMatch(pattern: string, texts: readonly string[]): boole
   return texts.reduce((steps, { length }) => steps + length * (repeats > 0 ? length : pattern.length), 0) <= MAX_STEPS;
 }
 
-/** Whether a checked pattern takes the empty text, told by its terms: a match that goes back through `(a*|b*){60}c` would take years. */
+/** Whether a checked pattern matches the empty string, determined from its terms: backtracking through `(a*|b*){60}c` would take years. */
 export function takesEmpty(pattern: string): boolean {
   if (pattern === DECIMAL) return false;
-  // Of each group that is open: whether one of its alternatives takes nothing, whether the terms of the present one do, and whether the last of them does.
+  // For each open group, which parts match the empty string: an earlier alternative (`some`), the current one without its last term (`all`), and that term
+  // (`last`).
   const open = [{ some: false, all: true, last: true }];
   let isRepeat = false;
   for (const term of pattern.match(TERM) ?? []) {
     const group = open.at(-1)!;
     const wasRepeat = isRepeat;
     isRepeat = /^(?:[*+?]|\{.+)$/.test(term);
-    // Behind a repeat, `?` says that it is to be short.
+    // After a repeat, `?` makes it lazy.
     if (isRepeat) group.last ||= (term === '?' && !wasRepeat) || /^(?:\*|\{0+[,}])/.test(term);
     else if (term === ')') {
       const { some, all, last } = open.pop()!;
@@ -73,7 +74,7 @@ export function takesEmpty(pattern: string): boolean {
   return some || (all && last);
 }
 
-/** How deep groups are nested, and the largest product of nested counted repeats, of a valid pattern. */
+/** Depth of nested groups, and the largest product of nested counted repeats, of a valid pattern. */
 function measure(pattern: string): { readonly groups: number; readonly repeats: number } {
   let groups = 0;
   // The largest product within each open group, and within the last term.
@@ -89,16 +90,16 @@ function measure(pattern: string): { readonly groups: number; readonly repeats: 
   return { groups, repeats: open[0] ?? 1 };
 }
 
-/** What Pydantic writes for a Decimal: digits with a sign and a point, and not without a digit. */
+/** Pydantic's pattern of a Decimal: digits, optionally with a sign and a point, and at least one digit. */
 const DECIMAL = '^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$';
 const DECIMAL_WITHOUT_LOOKING = '^[+-]?(?:\\d+\\.?\\d*|\\.\\d+)$';
 
-/** What stands for a character, or several, in a regular expression; everything else is structure. */
+/** A term of a regular expression: what matches a character, or structure such as groups and repeats (STRUCTURE). */
 const TERM =
   /\[(?:\\[^]|[^\]\\])*\]|\\(?:x[\da-fA-F]{2}|u\{[\da-fA-F]+\}|u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|c[a-zA-Z]|[^])|\(\?:|\{\d+(?:,\d*)?\}|[^]/gu;
 const STRUCTURE = /^(?:[\^$()|?*+]|\(\?:|\{.+)$/;
 
-/** Formats whose rules in the library (0.1.27) take a quotation mark as it is, and bytes that are no characters. */
+/** Patterns for formats whose rules in the library (0.1.27) accept unescaped quotation marks and invalid UTF-8. */
 export const FORMAT_PATTERNS: ReadonlyMap<unknown, string> = new Map([
   ['json-pointer', '^(?:/(?:[^~/]|~[01])*)*$'],
   ['relative-json-pointer', '^(?:0|[1-9]\\d*)(?:#|(?:/(?:[^~/]|~[01])*)*)$'],
@@ -128,7 +129,7 @@ function alternativesOf(pattern: string): readonly Alternative[] {
   });
 }
 
-/** A checked pattern that takes whole texts, as the library's do: JSON Schema's are looked for anywhere in a text. */
+/** Anchors a checked pattern at both ends: the library matches whole strings, whereas JSON Schema's patterns match anywhere in a string. */
 export function anchoredPattern(pattern: string): string {
   if (pattern === DECIMAL) return DECIMAL_WITHOUT_LOOKING;
   const alternatives = alternativesOf(pattern);
@@ -136,14 +137,14 @@ export function anchoredPattern(pattern: string): string {
   const whole = alternatives.map(
     ({ terms, isAtStart, isAtEnd }) => (isAtStart ? '' : ANYTHING) + terms.join('') + (isAtEnd ? '' : ANYTHING),
   );
-  // The library knows no empty alternative.
+  // The library does not support empty alternatives.
   return `^(?:${whole.filter((text) => text !== '').join('|')})${whole.includes('') ? '?' : ''}$`;
 }
 
-/** Characters from the first code point to the last. */
+/** An inclusive range of code points. */
 type Span = readonly [first: number, last: number];
 const LAST = 0x10ffff;
-/** Halves of a pair, which are no characters. */
+/** Surrogates, which are no characters. */
 const SURROGATES: Span = [0xd800, 0xdfff];
 const SETS: Readonly<Record<string, readonly Span[]>> = {
   d: [[0x30, 0x39]],
@@ -151,12 +152,12 @@ const SETS: Readonly<Record<string, readonly Span[]>> = {
   s: [[0x09, 0x0d], [0x20, 0x20], [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029], [0x202f, 0x202f], [0x205f, 0x205f], [0x3000, 0x3000], [0xfeff, 0xfeff]],
 }; // prettier-ignore
 const LINE_ENDS: readonly Span[] = [[0x0a, 0x0a], [0x0d, 0x0d], [0x2028, 0x2029]]; // prettier-ignore
-/** What a JSON text may not hold as it is: control characters, the quotation mark, the backslash. */
+/** Characters that a JSON string must escape: control characters, the quotation mark, the backslash. */
 const ESCAPED: readonly Span[] = [[0x00, 0x1f], [0x22, 0x22], [0x5c, 0x5c]]; // prettier-ignore
 
 /**
- * A checked pattern for what JSON writes between quotation marks, which is what the library (0.1.27) matches it with: a term that takes a quotation
- * mark, a backslash or a control character takes its escape instead. Its classes hold bytes, so those of characters beyond ASCII are spelled in UTF-8.
+ * Rewrites a checked pattern for the JSON spelling of a string, which is what the library (0.1.27) matches it with: a term that matches a quotation mark, a
+ * backslash or a control character matches its escape instead. The library's classes are of bytes, so characters beyond ASCII are written as their UTF-8.
  */
 export function escapedPattern(pattern: string): string {
   return pattern.replace(TERM, (term) => {
@@ -164,13 +165,13 @@ export function escapedPattern(pattern: string): string {
     const spans = spansOf(term);
     const escaped = without(spans, without([[0, LAST]], ESCAPED)).flatMap(charactersOf);
     const isPlain = escaped.length === 0 && spans.every(([first, last]) => last < 0x80 || first === last);
-    // The library does not know each way to spell one.
+    // The library does not know every escape of a character.
     if (isPlain && !term.startsWith('[')) return spans[0]![0] < 0x80 ? term : String.fromCodePoint(spans[0]![0]);
     return `(?:${[...plainParts(without(spans, ESCAPED)), ...escapes(escaped)].join('|')})`;
   });
 }
 
-/** Alternatives for characters that stand as they are. */
+/** Alternatives that match characters without escape. */
 function plainParts(spans: readonly Span[]): readonly string[] {
   const ascii = without(spans, [[0x80, LAST]]);
   return [...(ascii.length > 0 ? [`[${classOf(ascii)}]`] : []), ...beyondAscii(without(spans, [[0, 0x7f]]))];
@@ -178,7 +179,7 @@ function plainParts(spans: readonly Span[]): readonly string[] {
 
 const SHORT: Readonly<Record<string, string>> = { '"': '"', '\\': '\\\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't' };
 
-/** Alternatives for the escapes of characters: few, since the time that a grammar takes grows with the square of what can come next. */
+/** Alternatives that match the escapes of characters. They are few, since a grammar's time grows with the square of the possible continuations. */
 function escapes(characters: readonly string[]): readonly string[] {
   const short = characters.flatMap((character) => SHORT[character] ?? []).join('');
   const codes = characters.map((character) => character.charCodeAt(0)).filter((code) => code < 32);
@@ -190,18 +191,18 @@ function escapes(characters: readonly string[]): readonly string[] {
 const classOf = (spans: readonly Span[]): string => spans.map(([first, last]) => `${hex(first)}-${hex(last)}`).join('');
 const hex = (byte: number): string => `\\x${byte.toString(16).padStart(2, '0')}`;
 
-/** Alternatives of bytes that are the UTF-8 of these characters. */
+/** Alternatives that match the UTF-8 of characters beyond ASCII. */
 function beyondAscii(spans: readonly Span[]): readonly string[] {
-  // A length of the encoding each, without halves of surrogate pairs, which are no characters.
+  // One range for each encoded length, without surrogates, which are no characters.
   const lengths: readonly Span[] = [[0x80, 0x7ff], [0x800, 0xd7ff], [0xe000, 0xffff], [0x10000, LAST]]; // prettier-ignore
   return lengths.flatMap((length) => within(spans, length).flatMap(([first, last]) => byteRanges(utf8(first), utf8(last))));
 }
 
 const utf8 = (code: number): readonly number[] => [...new TextEncoder().encode(String.fromCodePoint(code))];
 
-/** Alternatives for the byte strings from `low` to `high`, which are equally long. */
+/** Alternatives that match the byte strings from `low` to `high` (inclusive), which have the same length. */
 function byteRanges(low: readonly number[], high: readonly number[]): readonly string[] {
-  // The library would take a class of one byte for the character of that number.
+  // The library would take a class with one byte for the character of that number, so the byte is written twice.
   const bytes = (from: number, to: number): string => (from === to ? `[${hex(from)}${hex(from)}]` : `[${hex(from)}-${hex(to)}]`);
   const [from, ...lowRest] = low as [number, ...number[]];
   const [to, ...highRest] = high as [number, ...number[]];
@@ -215,7 +216,7 @@ function byteRanges(low: readonly number[], high: readonly number[]): readonly s
   return [...below, ...between, ...above];
 }
 
-/** The characters that a term takes, in order. */
+/** Characters that a term matches. */
 function spansOf(term: string): readonly Span[] {
   if (term === '.') return without([[0, LAST]], LINE_ENDS);
   if (!term.startsWith('[')) return setOf(term);
@@ -231,7 +232,7 @@ function spansOf(term: string): readonly Span[] {
   return isNegative ? without([[0, LAST]], spans) : spans;
 }
 
-/** The characters of a term that is no class: one, or those of an escape such as `\D`. */
+/** Characters that a term other than a class matches: one, or those of an escape such as `\D`. */
 function setOf(term: string): readonly Span[] {
   const set = SETS[term.slice(1).toLowerCase()];
   if (term.length === 2 && term.startsWith('\\') && set) return term[1] === term[1]!.toLowerCase() ? set : without([[0, LAST]], set);
@@ -252,7 +253,7 @@ function codeOf(term: string): number {
   return CONTROL[term[1]!] ?? term.codePointAt(1)!;
 }
 
-/** The characters of `spans` that are in none of `others`. */
+/** Removes the characters of `others` from `spans`. */
 function without(spans: readonly Span[], others: readonly Span[]): readonly Span[] {
   return others.reduce<readonly Span[]>(
     (left, [from, to]) =>
@@ -264,7 +265,7 @@ function without(spans: readonly Span[], others: readonly Span[]): readonly Span
   );
 }
 
-/** The part of `spans` that lies in one. */
+/** The parts of `spans` within one range. */
 const within = (spans: readonly Span[], [first, last]: Span): readonly Span[] =>
   spans.map(([from, to]): Span => [Math.max(from, first), Math.min(to, last)]).filter(([from, to]) => from <= to);
 

@@ -1,25 +1,28 @@
-/** The keywords of one JSON Schema that hold values: what each must be, and which go together. */
+/** Checks the keywords of one JSON Schema that hold values: the values themselves, and which keywords can be combined. */
 import { checkPattern, isQuickToMatch, takesEmpty } from './schema-pattern.ts';
 import { EXCLUSIVE, NUMERIC, isNote, typesOf } from './schema-keywords.ts';
 import type { Keywords, Refuse } from './schema-keywords.ts';
 
 const TYPES = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']);
-/** Pairs of counts, the first of which may not be above the second. */
+/** Pairs of a lower and an upper limit, which must be in order. */
 const COUNTS = [
   ['minLength', 'maxLength'],
   ['minItems', 'maxItems'],
   ['minProperties', 'maxProperties'],
 ] as const;
-/** No answer is as long; the library's compiling does not depend on it. */
+/** Largest limit accepted. No answer is that long, and the library's compile time does not depend on the number. */
 const MAX_COUNT = 1_000_000;
-/** Levels of a value in `enum` or `const`. */
+/** Most levels of nesting of a value in `enum` or `const`. */
 const MAX_VALUE_DEPTH = 32;
-/** Characters of a name or value; those of the whole schema are bounded as well. */
+/** Most characters of a name or value; the size of the whole schema is limited too. */
 const MAX_TEXT = 65_536;
-/** Keywords that allow properties beyond those that are listed: without them the library allows none. */
+/** Keywords that allow unlisted properties; without any of them the library allows none. */
 const MORE_PROPERTIES = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', 'propertyNames'] as const;
 
-/** Refuse what is no valid value of its keyword, contradicts another one, or cannot be enforced beside it; the latter two may be left out where only the first is looked for. */
+/**
+ * Checks that refuse a value that is invalid for its keyword, contradicts another keyword, or cannot be enforced beside it. With `onlyMalformed` the caller wants
+ * only the first kind, and a check may leave the others out.
+ */
 export const VALUE_CHECKS: readonly ((keywords: Keywords, refuse: Refuse, onlyMalformed: boolean) => void)[] = [
   checkExclusive,
   checkTypes,
@@ -99,7 +102,7 @@ function checkString(keywords: Keywords, refuse: Refuse): void {
   if (format !== undefined && typeof format !== 'string') refuse('format', `a format is a name, found ${show(format)}`, 'malformed');
 }
 
-/** The library reads no other rule for properties beside rules for their names, and no listed properties beside patterns of them. */
+/** Refuses rules that the library would ignore: other rules for properties beside `propertyNames`, and listed properties beside `patternProperties`. */
 function checkNames(keywords: Keywords, properties: number, refuse: Refuse): void {
   if (keywords.has('patternProperties') && properties > 0) {
     refuse('patternProperties', "'patternProperties' beside 'properties' cannot be enforced");
@@ -109,7 +112,7 @@ function checkNames(keywords: Keywords, properties: number, refuse: Refuse): voi
   if (other) refuse('propertyNames', `'propertyNames' beside '${other}' cannot be enforced`);
 }
 
-/** A length of at least one beside a pattern that takes no empty text: clients write both. */
+/** Whether a pattern implies the length beside it: a `minLength` of 0, or of 1 if the pattern does not match the empty string. Clients write both. */
 function isImplied(keyword: string, keywords: Keywords): boolean {
   const least = keywords.get('minLength') as number | undefined;
   return keyword === 'minLength' && (least === 0 || (least === 1 && !takesEmpty(keywords.get('pattern') as string)));
@@ -156,7 +159,7 @@ function checkEnum(keywords: Keywords, refuse: Refuse, onlyMalformed: boolean): 
   if (!keywords.has(keyword)) return;
   const values = keyword === 'const' ? [keywords.get('const')] : keywords.get('enum');
   if (!Array.isArray(values) || values.length === 0) return refuse('enum', "'enum' is a list of at least one value", 'malformed');
-  // What else there is to find takes time.
+  // The remaining checks take time.
   if (onlyMalformed) return;
   for (const value of values) checkValue(value, 0, keyword, refuse);
   const types = typesOf(keywords);
@@ -176,7 +179,7 @@ function checkEnum(keywords: Keywords, refuse: Refuse, onlyMalformed: boolean): 
   if (keywords.has('multipleOf')) refuse('multipleOf', `'multipleOf' beside '${keyword}' cannot be enforced`);
 }
 
-/** Whether a text is as long as it may be, and as the pattern beside it wants. */
+/** Whether a string satisfies the length limits and the pattern beside it. */
 function fits(text: string, keywords: Keywords): boolean {
   const number = (keyword: string): number | undefined => keywords.get(keyword) as number | undefined;
   const { length } = [...text];
@@ -194,7 +197,7 @@ function checkValue(value: unknown, depth: number, keyword: string, refuse: Refu
   }
 }
 
-/** The library keeps neither of these characters: a NUL ends its literals, and half a character is no UTF-8. */
+/** Refuses a string that is too long, or that the library cannot represent: a NUL ends its literals, and half a surrogate pair has no UTF-8. */
 function checkText(text: string, keyword: string, refuse: Refuse): void {
   if (text.length > MAX_TEXT) refuse(keyword, `a text of ${text.length} characters; at most ${MAX_TEXT} can be enforced`);
   if (text.includes('\0')) refuse(keyword, `${show(text)} has a NUL character, which cannot be enforced`);
@@ -209,7 +212,7 @@ function hasType(value: unknown, type: string): boolean {
   return typeof value === type;
 }
 
-/** A value in a message, cut short; never deeper than one level. */
+/** A value for a message, shortened; lists and objects only as such. */
 function show(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'an object';

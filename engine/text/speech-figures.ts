@@ -1,17 +1,17 @@
-/** Figures that are written in several ways, in the one way that normalizeText reads, or in words. */
+/** Brings figures that can be written in several ways into the one that normalizeText reads, or into words. */
 
 import { amounts, europeanNumbers } from './speech-money.ts';
 
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 
-/** Dates in figures, thousands in groups, fractions, amounts of money, arithmetic, and digits that are read one by one. */
+/** Normalises numeric dates, grouped thousands, fractions, amounts of money, arithmetic, and digits that are read one by one. */
 export function figures(text: string): string {
   return digitByDigit(amounts(fractions(dates(europeanNumbers(joined(text))))))
     .replace(/(?<=\d)(?:\s—\s|[-–−])(?=\d+(?:\.\d+)?\s*=)/g, ' minus ')
     .replace(/\bv(?=\d+\.\d)/g, 'version ');
 }
 
-/** 10 000, 1'000'000, 1_000_000, 1,00,000: thousands that stand apart otherwise than in English. Spaces that may not break join any digits. */
+/** Joins thousands that are not grouped as in English: 10 000, 1'000'000, 1_000_000, 1,00,000. A plain space joins only groups of zeros, a no-break space any. */
 function joined(text: string): string {
   return text
     .replace(
@@ -22,7 +22,10 @@ function joined(text: string): string {
     .replace(/(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])/g, (all) => all.replaceAll(',', ''));
 }
 
-/** 3/14/2023, with hyphens too, and where that is no month 14/3/2023. With points the day comes first wherever it can: 14.3.2023. */
+/**
+ * Writes out numeric dates. With slashes or hyphens the month comes first (3/14/2023), unless it is above 12; with points the day does (14.3.2023), unless the
+ * second number is above 12.
+ */
 function dates(text: string): string {
   const named = (all: string, month: number, day: number, year: string): string =>
     month < 1 || month > 12 || day < 1 || day > 31 ? all : `${MONTHS[month - 1]} ${day}, ${year}`;
@@ -39,7 +42,7 @@ function dates(text: string): string {
     );
 }
 
-/** Mixed numbers and the characters of fractions; 24/7 and the like are no fractions, and of marks and stars there are so many out of so many. */
+/** Writes out mixed numbers, fraction characters and ratings (4/5 stars: 4 out of 5); 24/7 and the like are no fractions. */
 function fractions(text: string): string {
   return text
     .replace(/(?<![\d/.])(\d{1,2}(?:\.\d)?)\/(\d{1,3})(?= (?:stars?|points|correct|votes)\b)/g, '$1 out of $2')
@@ -59,7 +62,7 @@ function fractions(text: string): string {
 
 const PARTS = ['', '', 'half', 'third', 'quarter', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth'];
 
-/** Numbers that begin with zeros, those that are called, those of cards and books, and those that computers write. */
+/** Spells out numbers that are read digit by digit: those with leading zeros, of telephones, cards and books, and computers' (0xff, #a1b2c3, 10.0.0.1). */
 function digitByDigit(text: string): string {
   return text
     .replace(/(?<!\w)0([xX][\da-fA-F]{1,64}|[bB][01]{1,64}|o[0-7]{1,64})\b/g, (_, digits: string) => `0 ${spelled(digits.toUpperCase())}`)
@@ -81,14 +84,14 @@ const spelled = (digits: string): string => [...digits].join(' ');
 const grouplets = (number: string): string => number.match(/\d+/g)!.map(spelled).join(', ');
 const hasPhone = (number: string): boolean => /^(?:\d-)?\d{3}-\d{3}-\d{4}$/.test(number);
 
-/** A number with the code of its country; the zero in brackets is not dialled with it. */
+/** Spells out a phone number with a country code. A zero in brackets is dropped: it is not dialled after the code. */
 function called(all: string): string {
   const digits = all.replace(/\D/g, '').length;
   const separated = /\d[ .-]|\(/.test(all);
   return digits < (separated ? 8 : 10) || all.endsWith('000000') ? all : `plus ${grouplets(all.replace('(0)', ' '))}`;
 }
 
-/** 978-3-16-148410-0, 4-4-2: three numbers and more are no range. Long ones are read digit by digit. */
+/** Reads three or more numbers with hyphens between them, which are no range (978-3-16-148410-0, 4-4-2). Long ones are read digit by digit. */
 function chain(all: string): string {
   return all.length > 9 ? grouplets(all) : all.replaceAll('-', ' ');
 }

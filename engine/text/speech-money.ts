@@ -1,4 +1,4 @@
-/** Amounts of money, however they are written, in words. */
+/** Writes out amounts of money, however they are written. */
 import { grouped, perWhat } from './speech-units.ts';
 
 const CURRENCIES: Readonly<Record<string, readonly [string, string, string?, string?]>> = {
@@ -19,13 +19,13 @@ const CURRENCIES: Readonly<Record<string, readonly [string, string, string?, str
   '₿': ['bitcoin', 'bitcoins'],
 };
 const SIGN = '[$£€¥₹₩₽₺₪₴₫₦₱฿₿]';
-/** Letters in front of a dollar. */
+/** Countries by the letters before a dollar sign. */
 const COUNTRIES: Readonly<Record<string, string>> = {
   US: 'US', A: 'Australian', AU: 'Australian', C: 'Canadian', CA: 'Canadian', NZ: 'New Zealand', HK: 'Hong Kong', S: 'Singapore', SG: 'Singapore',
   NT: 'Taiwan', MX: 'Mexican', R: 'R',
 }; // prettier-ignore
 const LETTERS = '(?<![A-Za-z\\d])(?:US|AU?|CA?|NZ|HK|SG?|NT|MX|R)(?=\\$)';
-/** Codes of ISO 4217 that are nothing else (CAD, PHP, INR and TRY are), and rupees, as signs. */
+/** Currency signs of ISO 4217 codes, without those that have another meaning (CAD, PHP, INR and TRY), and of Rs. */
 const CODES: Readonly<Record<string, string>> = {
   USD: 'US$', EUR: '€', GBP: '£', JPY: '¥', AUD: 'A$', NZD: 'NZ$', HKD: 'HK$', BRL: 'R$', KRW: '₩', UAH: '₴', VND: '₫', NGN: '₦', THB: '฿', BTC: '₿',
   Rs: '₹', 'Rs.': '₹',
@@ -42,7 +42,7 @@ const BEHIND_CODE = new RegExp(
 const BEHIND_SIGN = new RegExp(`(?<![\\d.,]|[$£€¥]\\s?)(${NUMBER})(?:\\s?([€£₹₽₺₪₴₫₿])|\\s?(zł(?!\\p{L}))|\\s?(\\$))(?![\\w])`, 'gu');
 const AMOUNT = new RegExp(`(${LETTERS})?(${SIGN})\\s?(\\d+(?:,\\d+)*)?(?:\\.(\\d+))?(${SCALE})?(?:/([a-zA-Z]{1,12})(?![\\w/]))?`, 'g');
 
-/** Ranges of money, a sign or a code behind its number, and what is worth so many dollars, as money() reads them. */
+/** Brings amounts into the form that money() reads: those with a code, with the sign after the number, ranges, and adjectives such as "a $5 bill". */
 export function amounts(text: string): string {
   return text
     .replace(BEFORE_CODE, (_, code: string) => CODES[code]!)
@@ -58,7 +58,7 @@ export function amounts(text: string): string {
     .replace(/(?<!\d)(\d+)\s?¢/g, (_, count: string) => `${count} ${count === '1' ? 'cent' : 'cents'}`);
 }
 
-/** Amounts behind their sign, in words. Those from 1,000 on keep a comma, so that $1,905 is no year. */
+/** Writes out amounts after a currency sign. Four-digit amounts get a comma, so that $1,905 is not read as a year. */
 export function money(text: string): string {
   return text.replace(AMOUNT, (all, letters?: string, sign?: string, whole?: string, fraction?: string, scale?: string, per?: string) => {
     if (whole === undefined && fraction === undefined) return all;
@@ -76,7 +76,7 @@ function amount(letters: string | undefined, sign: string, whole: string, fracti
   if (scale) return `${count}${point} ${scaleWord(scale.trim())} ${where}${many}`;
   const units = `${where}${Number(whole.replace(/,/g, '')) === 1 ? one : many}`;
   if (fraction === undefined || /^0{1,2}$/.test(fraction)) return `${count} ${units}`;
-  // Prices of petrol and of single requests have more places than there are coins.
+  // Prices of petrol or of single requests have more decimals than there are coins for.
   if (fraction.length > 2 || cent === undefined) return `${count}${point} ${where}${many}`;
   const small = Number(fraction.padEnd(2, '0'));
   const coins = `${small} ${small === 1 ? cent : cents}`;
@@ -97,8 +97,8 @@ const COMMA_BEFORE = new RegExp(`(?<=(?:[$£]|${GROUPING_SIGNS}|\\bEUR)\\s?)(\\d
 const COMMA_BEHIND = new RegExp(`(?<![\\d.,])(\\d{1,15}),(\\d{1,2})(?=\\s?(?:${DECIMAL_UNITS}))`, 'g');
 
 /**
- * Points between thousands and a comma before decimals, where it can be nothing else: 1.000,50, 1.000.000, 12,50 €, 3,5 km. With a sign of money a
- * single point before three digits stands between thousands where that money is written so: 1.000 € are a thousand, and 1.000 alone is one.
+ * Converts numbers with points between thousands and a decimal comma, where they can mean nothing else: 1.000,50, 1.000.000, 12,50 €, 3,5 km. With a currency sign
+ * a single point before three digits separates thousands, if that currency is written so: 1.000 € are a thousand, and 1.000 alone is one.
  */
 export function europeanNumbers(text: string): string {
   return text

@@ -1,12 +1,12 @@
-/** Signs of arithmetic, of programs and of the net, in words. */
+/** Writes out signs of arithmetic, programs and the internet. */
 
 const FILES =
   'txt|pdf|jpe?g|png|gif|svg|webp|csv|json|ya?ml|toml|ini|log|exe|zip|tar|gz|mp3|mp4|wav|docx?|xlsx?|pptx?|html|css|xml|md|py|tsx?|jsx|sh|rs|go|cpp|java|sql|gguf|safetensors';
 const FILE_POINT = new RegExp(`(\\w)\\.(?=(?:${FILES})\\b)`, 'g');
-/** What stands in formulas of chemistry; espeak-ng reads CO, SO and NO as words. */
+/** A chemical formula; espeak-ng reads CO, SO and NO as words. */
 const ELEMENTS = /^(?:(?:H|Li|Be|B|C|N|O|F|Na|Mg|Al|Si|P|S|Cl|K|Ca|Ti|Cr|Mn|Fe|Ni|Cu|Zn|Br|Ag|I|Ba|Hg|Pb|U)\d*)+$/;
 
-/** CO2 -> C O2, CaCO3 -> C-A C O3. */
+/** Separates the elements in chemical formulas with oxygen: CO2 -> C O2, CaCO3 -> C-A C O3. */
 function chemistry(text: string): string {
   return text.replace(/\b(?:[A-Z][a-z]?\d{0,2}){1,8}O[1-9](?![\da-z])(?:[A-Z][a-z]?\d{0,2}){0,8}\b/g, (all) => {
     if (!ELEMENTS.test(all)) return all;
@@ -14,7 +14,7 @@ function chemistry(text: string): string {
   });
 }
 
-/** What a listener needs to hear of signs; those that only lay out are dropped. */
+/** Writes out the signs that a listener needs to hear, and drops those that only serve the layout. */
 export function symbols(text: string): string {
   return chemistry(compared(text))
     .replace(/(\w)²/g, '$1 squared')
@@ -41,7 +41,7 @@ export function symbols(text: string): string {
     .replace(/(?<!\w)~(?=\d)/g, 'about ');
 }
 
-/** Greater and less: between numbers and single letters with a verb, in front of a number alone without. Elsewhere > leads through menus. */
+/** Writes out comparisons: "is greater than" between numbers and single letters, "more than" before a number alone. Any other > leads through menus, and stays. */
 function compared(text: string): string {
   return text
     .replace(/(?<=\s)[-=]{1,2}>(?=\s)/g, ' ')

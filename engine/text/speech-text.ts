@@ -1,4 +1,4 @@
-/** Written English to speakable English, and speakable English to sentences. Plain text in, plain text out. */
+/** Normalises written English for speech, and splits it into sentences. Plain text in, plain text out. */
 
 import { withFewMarks } from '../util/marks.ts';
 import { SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
@@ -14,13 +14,13 @@ import { coordinates, durations, units } from './speech-units.ts';
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixties', 'seventies', 'eighties', 'nineties'];
 
-/** Behind an hour these go on with its sentence: days, dates and time zones. */
+/** Capitalised words that continue a sentence after a time: days, dates and time zones. */
 const AFTER_HOUR =
   '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\\b|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\\.? \\d|Eastern|Central|Mountain|Pacific|[A-Z]{2}';
-/** am and pm. Behind a.m. and p.m. a point is theirs, unless a sentence begins after it; behind the others it ends one. */
+/** am or pm. The last point of a.m. and p.m. belongs to it, unless a sentence begins after it; a point after am and pm ends a sentence. */
 const HALF_DAY = `([aApP])(?:[mM]\\b|\\.[mM]\\b(?:\\.(?!\\s+["“]?(?!${AFTER_HOUR})[A-Z]))?)`;
 const STARTS = new RegExp(`^${SENTENCE_START}`);
-/** Of a century, or of somebody's life; the second of two too. Others are seconds. */
+/** Decades without a century, or of somebody's life, also as the second of two. Other numbers with an s are seconds. */
 const SHORT_DECADE =
   /(?<=\b(?:the|early|late|mid|my|your|his|her|its|our|their)[\s-](?:'?[2-9]0s,? (?:and|or|to) )?|\b(?:twen|thir|for|fif|six|seven|eigh|nine)ties,? (?:and|or|to) )'?([2-9])0'?s\b|'([2-9])0s\b|(?<![\w.])([2-9])0s(?=-(?!long)[a-z])/g;
 
@@ -33,7 +33,7 @@ export function normalizeText(text: string): string {
   t = plainPunctuation(coordinates(withoutPowers(withoutEntities(withoutMarkdown(t)))));
   t = withoutRomanNumerals(withoutAbbreviations(t));
   t = durations(addresses(t));
-  // U.S. and the like; the last point also ends the sentence where a new one begins or nothing follows.
+  // U.S. and the like. The last point also ends the sentence, if a new one begins or nothing follows.
   const [whole, end] = [t, t.trimEnd().length];
   t = t.replace(/\b(?!(?<=\d\s?)[AP]\.M\.)(?:[A-Z][a-z]?\.){2,}/g, (letters, at: number) => {
     const next = at + letters.length;
@@ -68,19 +68,19 @@ export function normalizeText(text: string): string {
   t = t.replace(/(?<![\d.])(100|1,?000)s(?= of\b)/g, (_, few: string) => (few === '100' ? 'hundreds' : 'thousands'));
   t = units(t);
   t = t.replace(/(?<![\d.])(1[1-9]\d\d|20[1-9]\d)(?![\d.]*\d)/g, year);
-  // Only now: 1,905 is no year.
+  // After the years, since 1,905 is none.
   t = t.replace(/(\d),(?=\d{3}(?!\d))/g, '$1');
   t = t.replace(/(?<!\d)\d*(?:\.\d+)+/g, decimal);
   t = t.replace(/([a-z][.!?])(?=[A-Z])|([a-z][,;:])(?=[a-zA-Z])/g, '$& ');
   return symbols(t).replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
 }
 
-/** Typographic variants become the few marks the phoneme alphabet has. */
+/** Replaces typographic variants by the few punctuation marks of the phoneme alphabet. */
 function plainPunctuation(text: string): string {
   return (
     text
       .replace(/\r\n?/g, '\n')
-      // espeak-ng names emoji one by one, and loses those with a selector of their style.
+      // espeak-ng names emoji one by one, and loses those with a variation selector.
       .replace(/(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})/gu, ' ')
       .replace(/\ufe0f/g, '')
       .replace(/[\u200b-\u200d\u2060\ufeff\u00ad]/g, '')
@@ -115,7 +115,7 @@ function clock(_: string, hour: string, minute: string, second: string | undefin
   return `${Number(hour)}${minutes}${second ? ` and ${Number(second)} seconds` : ''}${half ? ` ${half.toUpperCase()}M` : ''}`;
 }
 
-/** Of a time as computers write it: Z, +02:00. */
+/** Writes out the time zone of an ISO 8601 time: Z, +02:00. */
 function timeZone(zone: string): string {
   const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)$/.exec(zone) ?? [];
   if (sign === undefined) return zone && ' UTC';
@@ -134,7 +134,7 @@ function decade(_: string, digits: string): string {
   return `${digits.slice(0, 2)} ${DECADES[tens]}`;
 }
 
-/** 3.14 -> 3 point 1 4; 1.2.3 -> 1 point 2 point 3; X.509 -> X point 5 0 9. */
+/** Writes out decimals and versions: 3.14 -> 3 point 1 4; 1.2.3 -> 1 point 2 point 3; X.509 -> X point 5 0 9. */
 function decimal(number: string, at: number, text: string): string {
   const [whole, ...rest] = number.split('.');
   const isOfWord = whole === '' && /[a-zA-Z]/.test(text[at - 1] ?? '');
@@ -151,7 +151,7 @@ function fraction(_: string, count: string, of: string): string {
   return `${count} ${part === 'half' ? 'halves' : `${part}s`}`;
 }
 
-/** Web and mail addresses, whose marks are read out and must not end sentences. */
+/** Writes out web and mail addresses, whose marks are read and must not end sentences. */
 function addresses(text: string): string {
   const spoken = (address: string): string =>
     address
@@ -168,10 +168,10 @@ const MARKS: Readonly<Record<string, string>> = {
   '.': 'dot', '/': 'slash', '@': 'at', '?': 'question mark', '=': 'equals', '&': 'and', ':': 'colon', '_': 'underscore', '-': 'dash',
 }; // prettier-ignore
 
-/** A sentence of speakable text and the pause that follows it. */
+/** A sentence of speakable text, and whether it ends a paragraph. */
 export interface Sentence {
   readonly text: string;
-  /** The text breaks into a new paragraph here. */
+  /** Whether a new paragraph follows. */
   readonly endsParagraph: boolean;
 }
 
@@ -187,11 +187,14 @@ export function splitSentences(text: string): Sentence[] {
   return sentences;
 }
 
-/** A sentence of more characters begins with its first clause, if that and the rest have so many at least: a phrase of about one and a half seconds. */
+/**
+ * A sentence with more than LONG_START characters is spoken first clause first, if that and the rest have LEAST_CLAUSE each, a phrase of about one and a half
+ * seconds.
+ */
 const LONG_START = 72;
 const LEAST_CLAUSE = 24;
 
-/** The first clause of a long sentence and the rest; undefined where the sentence is short or is one clause. */
+/** Splits a long sentence after its first clause; undefined if the sentence is short or a single clause. */
 export function splitFirstClause(text: string): readonly [string, string] | undefined {
   if (text.length <= LONG_START) return undefined;
   const ends = [...text.matchAll(/[,;:—]["”')]*\s+/g)].map((match) => match.index + match[0].length);
@@ -199,7 +202,7 @@ export function splitFirstClause(text: string): readonly [string, string] | unde
   return end === undefined ? undefined : [text.slice(0, end).trim(), text.slice(end).trim()];
 }
 
-/** Splits text near its middle: after a clause mark, else at a space, else anywhere; undefined when it is a single character. */
+/** Splits text near its middle: after a clause mark, else at a space, else anywhere; undefined if it is a single character. */
 export function halveText(text: string): readonly [string, string] | undefined {
   const middle = text.length / 2;
   for (const pattern of [/[,;:—.!?…]["”')]*\s+/g, /\s+/g]) {
@@ -214,10 +217,10 @@ export function halveText(text: string): readonly [string, string] | undefined {
   return [characters.slice(0, half).join(''), characters.slice(half).join('')];
 }
 
-/** Phonemes that a character may become, by what it is: words are read, what is no word is spelled, numbers and emoji are named. */
+/** Most phonemes per character: words are read, other letters are spelled, numbers and emoji are named. */
 const PHONEMES = { word: 1.5, spelled: 12, digit: 16, mark: 1, other: 80 } as const;
 
-/** A cautious guess of how many phonemes a normalised text has, without asking espeak-ng, which takes a millisecond for each. */
+/** Estimates, on the high side, the number of phonemes of normalised text, without espeak-ng, which takes a millisecond for each. */
 export function phonemesAtMost(text: string): number {
   let sum = 0;
   for (const [part] of text.matchAll(/[a-z]+|\d+|[\s;:,.!?—…"'“”()-]+|[^]/giu)) {

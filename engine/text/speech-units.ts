@@ -1,4 +1,4 @@
-/** Units behind numbers, and durations, in words. */
+/** Writes out units after numbers, coordinates and durations. */
 
 const NAMES: readonly (readonly [string, string, string?])[] = [
   ['km²', 'square kilometer'], ['m²', 'square meter'], ['m2', 'square meter'], ['km2', 'square kilometer'], ['m3', 'cubic meter'], ['cm²', 'square centimeter'], ['mm²', 'square millimeter'], ['ft²', 'square foot', 'square feet'],
@@ -30,7 +30,7 @@ const NAMES: readonly (readonly [string, string, string?])[] = [
   ['μs', 'microsecond'], ['ns', 'nanosecond'], ['ms', 'millisecond'], ['s', 'second'], ['sec', 'second'], ['secs', 'second'],
   ['bn', 'billion', 'billion'], ['tn', 'trillion', 'trillion'], ['min', 'minute'], ['mins', 'minute'], ['h', 'hour'], ['hr', 'hour'], ['hrs', 'hours', 'hours'],
 ]; // prettier-ignore
-/** What else stands behind a stroke: 5 m/s², $20/mo. */
+/** Further units after a slash: 5 m/s², $20/mo. */
 const RATES: ReadonlyMap<string, string> = new Map(Object.entries({
   's²': 'second squared', d: 'day', wk: 'week', mo: 'month', yr: 'year', y: 'year', l: 'liter', day: 'day', week: 'week', month: 'month', year: 'year',
   '100 km': '100 kilometers', '100 g': '100 grams', '100 ml': '100 milliliters', '100 mL': '100 milliliters',
@@ -41,22 +41,22 @@ const UNITS = new Map(NAMES.map(([symbol, one, many]) => [symbol, [one, many ?? 
 const escaped = (symbols: readonly string[]): string =>
   symbols.toSorted((a, b) => b.length - a.length).map((symbol) => symbol.replace(/[.°]/g, '\\$&')).join('|'); // prettier-ignore
 const PER = escaped([...RATES.keys(), ...[...UNITS.keys()].filter((symbol) => !/[ °.]/.test(symbol))]);
-/** The point of a unit that is cut short goes with it, inside a sentence. */
+/** A number with a unit. The point of an abbreviated unit is part of it within a sentence. */
 const MEASURE = new RegExp(
   `(?<!\\d)(?<!\\d{3},)(\\d{1,3}(?:,\\d{3})+(?!\\d)(?:\\.\\d+)?|\\d+(?:\\.\\d+)?)\\s?(${escaped([...UNITS.keys()])})(?:/(${PER}))?(?![\\w'²³]|/(?!\\d))(?:\\.(?=\\s+[a-z]))?`,
   'g',
 );
 
-/** The same behind a fraction in words. */
+/** A fraction in words with a unit. */
 const PART = new RegExp(
   `(\\band (?:an?|\\d) )?\\b((?:half|third|quarter|fifth|sixth|eighth)s?) (${escaped(['tsp', 'tbsp', 'Tbsp', 'oz', 'fl oz', 'lb', 'mi', 'km', 'kg', 'L', 'in.', 'gal'])})(?![\\w'/])(?:\\.(?=\\s+[a-z]))?`,
   'g',
 );
 
-/** What a number is counted in, behind a stroke: "hour" of $20/h; undefined for what is no unit. */
+/** Name of the unit after a slash: "hour" of $20/h; undefined if it is no unit. */
 export const perWhat = (symbol: string): string | undefined => RATES.get(symbol) ?? UNITS.get(symbol)?.[0];
 
-/** Numbers with units, in words. Whole numbers from 1,000 on keep a comma, so that 1,905 meters are no year. */
+/** Writes out units after numbers. Four-digit numbers get a comma, so that 1,905 meters are not read as a year. */
 export function units(text: string): string {
   return text
     .replace(/º(?=[CF]\b)|(?<=\d\s?)℃|(?<=\d\s?)℉/g, (sign) => ({ º: '°', '℃': '°C', '℉': '°F' })[sign]!)
@@ -73,7 +73,7 @@ export function units(text: string): string {
     });
 }
 
-/** Places on a map: 40°26′46″N, 30° W. */
+/** Writes out geographic coordinates: 40°26′46″N, 30° W. */
 export function coordinates(text: string): string {
   return text
     .replace(
@@ -87,14 +87,14 @@ export function coordinates(text: string): string {
     );
 }
 
-/** A number of four digits with its comma, which tells it from a year. */
+/** Adds the comma to a four-digit number, which tells it from a year. */
 export const grouped = (number: string): string => number.replace(/^(\d)(\d{3})(?!\d)/, '$1,$2');
 
 const CLOCK_UNITS = ['day', 'hour', 'minute', 'second'];
 const LAPSE =
   /(?<![\w.:])\d{1,3}\s?(?:d|h|hrs?|m|mins?)\s?\d{1,2}\s?(?:h|hrs?|m|mins?|s|secs?)(?:\s?\d{1,2}\s?(?:m|mins?|s|secs?)){0,2}(?![\w'])/g;
 
-/** 1h 30m, 2m30s, 1d 4h: the greater unit first. 14h30 is a time, and so is 8h30 behind "at". */
+/** Writes out durations, the greater unit first: 1h 30m, 2m30s, 1d 4h. 14h30 is a time of day, and so is 8h30 after "at", "from" or "until". */
 export function durations(text: string): string {
   const times = text
     .replace(

@@ -1,12 +1,13 @@
-/** The thread that tokenises long texts. */
+/** Worker thread that tokenises long texts. */
 import type { Platform, WorkerPort } from '../platform/platform.ts';
 import { serveThread } from '../platform/thread.ts';
 import { value } from '../util/rpc.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
 import { Tokenizer } from './tokenizer.ts';
 
+/** A text to encode, and the tokenizer to load for it. */
 export interface EncodeRequest {
-  /** The model folder's, and the number of tokens its model has. */
+  /** Path of the model folder, and the model's vocabulary size. */
   readonly path: string;
   readonly size: number;
   readonly text: string;

@@ -1,28 +1,28 @@
-/** The words of a transcript, as lists of its tokens: cut at spaces as OpenAI's code and transformers cut them, with punctuation at its word. */
+/** Groups a transcript's tokens into words as OpenAI's code and transformers do: split at spaces, with punctuation joined to its word. */
 import { WITHOUT_SPACES } from '../util/spaces.ts';
 
-/** Some tokens in a row that make a word, and its text with the space before it. */
+/** A word of consecutive tokens; its text includes the space before it. */
 export interface TokenWord {
   readonly text: string;
-  /** Index of the first token, and how many there are. */
+  /** Index of the first token, and the number of tokens. */
   readonly first: number;
   readonly count: number;
 }
 
-/** What stands alone until it is joined to a word: ASCII punctuation, in its order. */
+/** ASCII punctuation, in the order of its codes; a piece of it stands alone until it is joined to a word. */
 const PUNCTUATION = '!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~';
-/** What opens a word, after a space; what closes the word before it. */
+/** Punctuation that is joined to the word after it (if a space precedes it), and to the word before it. */
 const OPENING = '"\'“¡¿([{-';
 const CLOSING = '"\'.。,，!！?？:：”)]}、';
 
-/** Cuts text tokens into words that together are all of them. */
+/** Groups text tokens into words. Every token is in exactly one word, in order. */
 export function wordsOf(tokens: readonly number[], decode: (tokens: readonly number[]) => string, language: string): TokenWord[] {
   const pieces = wholeCharacters(tokens, decode);
-  // There each character is a word.
+  // In a language without spaces each character is a word.
   return joinPunctuation(WITHOUT_SPACES.has(language) ? pieces : joinAtSpaces(pieces));
 }
 
-/** A character may take several tokens: the shortest runs whose text is whole. */
+/** Splits tokens into the shortest runs that decode to whole characters; a character may take several tokens. */
 function wholeCharacters(tokens: readonly number[], decode: (tokens: readonly number[]) => string): TokenWord[] {
   const all = decode(tokens);
   const pieces: TokenWord[] = [];
@@ -31,7 +31,7 @@ function wholeCharacters(tokens: readonly number[], decode: (tokens: readonly nu
   for (let end = 1; end <= tokens.length; end++) {
     const text = decode(tokens.slice(first, end));
     const broken = text.indexOf('\ufffd');
-    // A character that is broken in the whole text too never gets whole.
+    // A character that is broken in the whole text too will not become whole.
     const isWhole = broken < 0 || (all[length + broken] ?? '\ufffd') === '\ufffd';
     if (!isWhole && end < tokens.length) continue;
     pieces.push({ text, first, count: end - first });
@@ -43,7 +43,7 @@ function wholeCharacters(tokens: readonly number[], decode: (tokens: readonly nu
 
 const joined = (a: TokenWord, b: TokenWord): TokenWord => ({ text: a.text + b.text, first: a.first, count: a.count + b.count });
 
-/** A word begins with a space, and so does punctuation without one, for now. */
+/** Joins pieces into words, which begin with a space. Punctuation stays a piece of its own until the next step. */
 function joinAtSpaces(pieces: readonly TokenWord[]): TokenWord[] {
   const words: TokenWord[] = [];
   for (const piece of pieces) {
@@ -54,7 +54,7 @@ function joinAtSpaces(pieces: readonly TokenWord[]): TokenWord[] {
   return words;
 }
 
-/** Opening punctuation goes to the word after it, from the end on; then closing punctuation to the word before it. */
+/** Joins opening punctuation to the word after it, from the end backwards, and then closing punctuation to the word before it. */
 function joinPunctuation(pieces: readonly TokenWord[]): TokenWord[] {
   const opened: TokenWord[] = [];
   for (const piece of pieces.toReversed()) {

@@ -1,5 +1,5 @@
 /**
- * One call between its tags, as Qwen3-Coder and Qwen3.5 write it; the values are text, and the tool's schema says what of:
+ * Streaming parser of a tool call as Qwen3-Coder and Qwen3.5 write it. Values are plain text, and the tool's schema tells their types:
  *
  *     <function=NAME>
  *     <parameter=KEY>
@@ -15,23 +15,24 @@ import { isObject } from '../util/json.ts';
 const CLOSE_PARAMETER = '</parameter>';
 const CLOSE_FUNCTION = '</function>';
 
+/** Parses one such call while it streams. */
 export class XmlCall implements TaggedCall {
   readonly #tools: Tools;
   readonly #endsItself: boolean;
   text = '';
   rest: string | undefined;
-  /** What is not read yet, but for what of a value has no end in it. */
+  /** Text that is not parsed yet. Text of a value is moved to `#value`, except an end that may belong to its closing tag. */
   #unread = '';
   #value = '';
   #key: string | undefined;
   #name: string | undefined;
-  /** Parameters that were given on; closed once the call has ended. */
+  /** Number of parameters returned, and whether the call has ended. */
   #count = 0;
   #closed = false;
-  /** What follows is no parameter and no end. */
+  /** Whether the text after a parameter is neither another one nor the call's end. */
   #isLost = false;
 
-  /** `opened`: what of it has been read; such a call ends with its function, and not with a tag around it. */
+  /** `opened`: beginning of a call that has no tags around it, and therefore ends with its function. */
   constructor(tools: Tools, opened = '') {
     this.#tools = tools;
     this.#endsItself = opened !== '';
@@ -48,14 +49,14 @@ export class XmlCall implements TaggedCall {
     this.#unread += piece;
     const parts: CallPart[] = [];
     while (!this.#closed && this.#step(parts));
-    // What follows the name of no tool is other text.
+    // A call of an unknown tool is text, with everything after it.
     if (this.#endsItself && this.#closed) this.#leave(this.started ? this.#unread : '');
     return parts;
   }
 
   end(): CallPart[] {
     if (!this.started || this.#closed) return [];
-    // A value whose end was forgotten ends with the call.
+    // A value without closing tag ends with the call.
     const last = this.#key === undefined ? '' : this.#pair(withoutEnd(this.#value + this.#unread));
     return [{ type: 'arguments', text: last + this.#close() }];
   }
@@ -97,7 +98,7 @@ export class XmlCall implements TaggedCall {
     this.text = this.text.slice(0, this.text.length - rest.length);
   }
 
-  /** The next pair of the arguments. A value stands on lines of its own. */
+  /** Returns the current parameter as the next pair of the arguments, without the line ends around its value. */
   #pair(value: string): string {
     const key = this.#key!;
     this.#key = undefined;
@@ -105,7 +106,7 @@ export class XmlCall implements TaggedCall {
     return `${this.#count++ === 0 ? '{' : ', '}${JSON.stringify(key)}: ${valueOf(value.replace(/^\n|\n$/g, ''), this.#schema(key))}`;
   }
 
-  /** A tag at the beginning of what is not read; a longer one is none. */
+  /** Takes a tag from the beginning of the unparsed text. */
   #next(tag: RegExp): RegExpExecArray | undefined {
     const found = tag.exec(this.#unread);
     if (found) this.#unread = this.#unread.slice(found[0].length);
@@ -119,21 +120,21 @@ export class XmlCall implements TaggedCall {
   }
 }
 
-/** A value without the end of its function, which may be there. */
+/** Removes `</function>` from the end of a value, if it is there. */
 function withoutEnd(value: string): string {
   const end = value.trimEnd();
   return end.endsWith(CLOSE_FUNCTION) ? end.slice(0, -CLOSE_FUNCTION.length).trimEnd() : value;
 }
 
-/** Templates print booleans and null as Python does. */
+/** JSON of Python's booleans and None, as templates print them. */
 const PYTHON: ReadonlyMap<string, string> = new Map([['True', 'true'], ['False', 'false'], ['None', 'null']]); // prettier-ignore
 
-/** A value as JSON: text where the schema has a place for text, else what it says. */
+/** Converts a value to JSON: a string if the schema allows strings, otherwise the JSON that the text is, repaired if necessary. */
 function valueOf(text: string, schema: unknown): string {
   const types = typesOf(schema);
   const json = PYTHON.get(text.trim()) ?? text.trim();
   const isNull = json === 'null' && types.includes('null');
-  // A schema elsewhere, or none, says nothing: brackets do.
+  // Without a type (no schema, or a reference) the first bracket decides.
   const isText = types.length === 0 ? !/^[[{]/.test(json) : types.includes('string');
   if (isText && !isNull) return JSON.stringify(text);
   try {

@@ -1,4 +1,4 @@
-/** `npm run package`: writes what is published into dist/package/: `parley`, and `parley-models` with the bundled models. */
+/** `npm run package`: writes the packages to publish into dist/package/: `parley`, and `parley-models` with the bundled models. */
 import {
   copyFileSync,
   cpSync,
@@ -54,13 +54,13 @@ The three small models that the package \`parley\` starts with: chat, speech and
 what it was made of, and what it cannot do. They are for trying things out; docs/models.md of Parley names models for work.
 `;
 
-/** tsx runs sources, which a package has none of. */
+/** Dependencies that only the repository needs: tsx runs TypeScript sources, which a package does not have. */
 const BUILD_ONLY: readonly string[] = ['tsx', 'vite'];
 
-/** Looked for, and done without. */
+/** Packages that are imported only if they are installed. */
 const ABSENT: readonly string[] = ['parley-models'];
 
-/** Folders of the packages that are compiled in; typefaces come by style sheets, which are no modules. */
+/** Folders of the packages that are compiled in. Typefaces are added here, because they come with style sheets, which are no modules. */
 const compiled = new Set<string>(
   Object.keys(root.dependencies)
     .filter((name) => name.startsWith('@fontsource'))
@@ -77,7 +77,7 @@ copyData();
 writeFileSync(join(PARLEY, 'package.json'), `${JSON.stringify(parleyManifest(), null, 2)}\n`);
 writeFileSync(join(MODELS, 'package.json'), `${JSON.stringify(modelsManifest(), null, 2)}\n`);
 
-/** The server, the engine's processes and threads, and the library: modules side by side, with what they share in others. */
+/** Builds the server, the engine's processes and threads, and the library as entries side by side, with shared code in chunks. */
 async function buildNode(): Promise<void> {
   const input = {
     parley: join(ROOT, 'server', 'parley.mjs'),
@@ -108,7 +108,7 @@ async function buildNode(): Promise<void> {
   });
 }
 
-/** The library of a page and its workers, with what they need of other packages. */
+/** Builds the browser's library and its workers, with the code of other packages that they need. */
 async function buildBrowser(): Promise<void> {
   const input = { index: join(LIBRARY, 'browser.ts'), worker: join(LIBRARY, 'worker.ts'), ...threadEntries(['web/src/worker']) };
   await build({
@@ -141,7 +141,7 @@ async function buildBrowser(): Promise<void> {
   });
 }
 
-/** A page has no Node, and no way to a package by its name; bundlers have one to the phonemizer. */
+/** Checks that the browser's modules import no module of Node and no package by name, except the phonemizer, which bundlers resolve. */
 function checkBrowser(): void {
   for (const name of readdirSync(BROWSER).filter((file) => file.endsWith('.js'))) {
     const code = readFileSync(join(BROWSER, name), 'utf8');
@@ -151,7 +151,7 @@ function checkBrowser(): void {
   }
 }
 
-/** The public types, which stand by themselves. */
+/** Builds the public type declarations, which depend on no others. */
 function buildTypes(): void {
   const all = join(OUT, 'types');
   const tsc = spawnSync(
@@ -177,7 +177,7 @@ function buildTypes(): void {
   rmSync(all, { recursive: true });
 }
 
-/** The playground as the server serves it; models and the phonemizer lie beside it, in packages of their own. */
+/** Builds the playground as the server serves it, without models and the phonemizer, which come from packages of their own. */
 async function buildPage(): Promise<void> {
   const phonemizer = phonemizerAt("new URL(/* @vite-ignore */ '../phonemizer/phonemizer.js', import.meta.url).href");
   await build({
@@ -193,17 +193,17 @@ async function buildPage(): Promise<void> {
     cpSync(join(ROOT, 'models', id), join(MODELS, 'models', id), { recursive: true });
   renameSync(join(built, 'index.json'), join(MODELS, 'models', 'index.json'));
   rmSync(built, { recursive: true });
-  // Every browser that has WebGPU reads the smaller ones.
+  // Every browser with WebGPU reads the smaller files.
   for (const name of readdirSync(PAGE, { recursive: true }).map(String)) if (name.endsWith('.gz')) rmSync(join(PAGE, name));
   mkdirSync(join(PAGE, 'no-models'));
   writeFileSync(join(PAGE, 'no-models', 'index.json'), '{"models":[]}');
 }
 
-/** What code reads beside itself, and what people do. */
+/** Copies the files that the code reads at run time, and those for people. */
 function copyData(): void {
   for (const name of ['recipes', 'silero-vad']) cpSync(join(ROOT, 'models', name), join(PARLEY, 'models', name), { recursive: true });
   for (const folder of [PARLEY, MODELS]) copyFileSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
-  // Its links are to files that the package has not.
+  // Its links lead to files that the package does not have.
   const guide = readFileSync(join(ROOT, 'docs', 'library.md'), 'utf8').replace(/\[([^\]]*)\]\((?!https?:)[^)]*\)/g, '$1');
   writeFileSync(join(PARLEY, 'README.md'), guide);
   copyFileSync(join(ROOT, 'CHANGELOG.md'), join(PARLEY, 'CHANGELOG.md'));
@@ -212,7 +212,7 @@ function copyData(): void {
   writeFileSync(join(MODELS, 'README.md'), MODELS_README);
 }
 
-/** Packages that the code for Node imports; what is not among them was bundled, or is for the build. */
+/** Packages that the code for Node imports. The others were bundled, or are needed only for the build. */
 function importedPackages(): Set<string> {
   const found = new Set<string>();
   for (const name of readdirSync(NODE).filter((file) => file.endsWith('.js'))) {
@@ -256,7 +256,7 @@ function parleyManifest(): object {
       './package.json': './package.json',
     },
     engines,
-    // The workers are nothing but side effects.
+    // Worker modules consist of side effects only.
     sideEffects: ['./dist/browser/worker.js', './dist/browser/*-worker.js', './dist/node/*.js'],
     dependencies,
     optionalDependencies: { 'parley-models': version },

@@ -1,9 +1,9 @@
-/** THIRD-PARTY.md of the package: the licence of every package that is compiled into it. */
+/** The package's THIRD-PARTY.md: the licence of every package that is compiled into it. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plugin } from 'vite';
 
-/** Collects the folders of the packages that modules come from into `folders`. */
+/** A plugin that adds the folders of the packages from which modules are bundled to `folders`. */
 export function collectPackages(folders: Set<string>): Plugin {
   return {
     name: 'parley-collect-packages',
@@ -14,7 +14,7 @@ export function collectPackages(folders: Set<string>): Plugin {
   };
 }
 
-/** The licences as one text; throws where a package has none. */
+/** Returns all licences as one text; throws if a package has none. */
 export function describeLicences(folders: Iterable<string>): string {
   const parts = [...folders].sort().flatMap((folder) => {
     if (!existsSync(join(folder, 'package.json'))) return [];

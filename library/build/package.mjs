@@ -6,7 +6,7 @@ import { installPackages, requireNode, withSetup } from '../../server/setup/setu
 
 await withSetup(() => {
   requireNode();
-  // What `npm start` installs is too little: the compiler that writes the types is a package of development.
+  // `npm start` installs too little: the compiler that writes the types is a development dependency.
   installPackages({ dev: true });
   const build = fileURLToPath(new URL('build.ts', import.meta.url));
   const { status } = spawnSync(process.execPath, ['--import', import.meta.resolve('tsx'), build], { cwd: ROOT, stdio: 'inherit' });

@@ -1,4 +1,4 @@
-/** Plugins of the build of the package: what the sources find beside themselves, found in the package's own layout. */
+/** Vite plugins that build the package: they adapt the paths by which sources find other files to the package's layout. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, dirname, join, relative, sep } from 'node:path';
@@ -9,21 +9,21 @@ import { readShaderFiles } from '../../web/shared-shaders.ts';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HERE = join(ROOT, 'library', 'build');
 
-/** A module named by its address, beside the module that names it: a process or a thread of its own. */
+/** A `new URL(...)` of another module, which runs in a process or a thread of its own. */
 const MODULE_URL = /new URL\(\s*(?:\/\*[^*]*\*\/\s*)?'(\.{1,2}\/[^']+\.(?:ts|mjs))',\s*import\.meta\.url\)/g;
 const WASM_URL = /new URL\('(\.\/[^']+\.wasm)', import\.meta\.url\)/g;
 
-/** What a module of the sources is called in `dist/node/`, where all lie side by side. */
+/** Name of a source module in `dist/node/`, where all modules are side by side. */
 export const entryName = (path: string): string =>
   relative(ROOT, path)
     .replace(/\.(ts|mjs)$/, '')
     .split(sep)
     .join('-');
 
-/** What a thread makes its platform with. */
+/** Module from which a thread creates its platform. */
 export const NODE_PLATFORM = join(ROOT, 'engine', 'platform', 'node.ts');
 
-/** Modules of these folders that run in a process or a thread of their own, by their names in the package. */
+/** Modules that the files of these folders start in a process or a thread of their own, by their names in the package. */
 export function threadEntries(folders: readonly string[]): Record<string, string> {
   const found: Record<string, string> = {};
   for (const folder of folders) {
@@ -39,7 +39,7 @@ export function threadEntries(folders: readonly string[]): Record<string, string
   return found;
 }
 
-/** Node's own modules in a page: packages ask for them where they find themselves in Node, and nowhere else. */
+/** Replaces Node's own modules in a page. Packages import them only where they detect Node. */
 export function noNode(): Plugin {
   return {
     name: 'parley-no-node',
@@ -49,7 +49,7 @@ export function noNode(): Plugin {
   };
 }
 
-/** Addresses in a page's modules: its workers lie beside them, and threads that only Node has lie nowhere. */
+/** Rewrites URLs in a page's modules: its workers are next to them, and threads that only Node has are nowhere. */
 export function pageLayout(): Plugin {
   return {
     name: 'parley-page-layout',
@@ -65,7 +65,7 @@ export function pageLayout(): Plugin {
   };
 }
 
-/** Addresses of modules and WebAssembly as the package has them, its own layout, and the shaders inlined. */
+/** Rewrites URLs of modules and WebAssembly for the package, replaces the layout by the package's own, and inlines the shaders. */
 export function packageLayout(): Plugin {
   return {
     name: 'parley-package-layout',
@@ -96,23 +96,23 @@ function withShaders(code: string): string {
   return code.replace(READ_SHADERS, () => made);
 }
 
-/** Threads import the platform by its entry: what it is made of lies in modules whose exports have other names. */
+/** Makes threads import the platform by its entry: its code is in shared chunks whose exports have other names. */
 function withEntry(code: string): string {
   const own = 'platform: import.meta.url';
   if (!code.includes(own)) throw new Error('engine/platform/node.ts no longer names itself to threads as library/build/plugins.ts expects');
   return code.replace(own, `platform: new URL('./${entryName(NODE_PLATFORM)}.js', import.meta.url).href`);
 }
 
-/** Tells bundlers that an address is none of theirs. */
+/** Tells bundlers to leave a URL alone. */
 const IGNORE = '/* webpackIgnore: true */ /* @vite-ignore */ ';
 
 /**
- * The phonemizer by its name, which bundlers resolve, else beside this package as static servers and CDNs of npm have it. The espeak-ng in it has another
- * licence, so it stays a package of its own.
+ * Imports the phonemizer by its name, which bundlers resolve, or else from next to this package, where static servers and npm CDNs have it. Its espeak-ng has
+ * another licence, so it stays a package of its own.
  */
 export function phonemizerBeside(version: string): Plugin {
   const at = (folder: string): string => `'../../../${folder}/dist/phonemizer.js'`;
-  // The module's own address stands in a name: Rspack leaves `import.meta` as it is in what it is told to ignore.
+  // The module's own URL is in a variable: Rspack leaves `import.meta` unchanged in what it is told to ignore.
   const address = `new URL(here.includes('/parley@') ? ${at(`phonemizer@${version}`)} : ${at('phonemizer')}, here).href`;
   const beside = `import(${address})`;
   return {
@@ -124,7 +124,7 @@ export function phonemizerBeside(version: string): Plugin {
       id === '\0phonemizer'
         ? `const here = import.meta.url;\nconst loaded = () => import('phonemizer').catch(() => ${beside});\nexport const phonemize = async (...args) => (await loaded()).phonemize(...args);`
         : undefined,
-    // Only now, as minifying drops comments: bundlers warn of an address that they cannot know.
+    // Only now, because minifying drops comments, and bundlers warn of a URL that they cannot resolve.
     generateBundle(_, bundle) {
       for (const chunk of Object.values(bundle))
         if (chunk.type === 'chunk') chunk.code = chunk.code.replace(/import\((?=new URL\([\w$]+\.includes\()/g, `import(${IGNORE}`);
@@ -132,7 +132,7 @@ export function phonemizerBeside(version: string): Plugin {
   };
 }
 
-/** The phonemizer as an address: `address` is an expression. The espeak-ng in it has another licence, so it stays a package of its own. */
+/** Imports the phonemizer from a URL; `address` is an expression. Its espeak-ng has another licence, so it stays a package of its own. */
 export function phonemizerAt(address: string): Plugin {
   return {
     name: 'parley-phonemizer',

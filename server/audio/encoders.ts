@@ -1,4 +1,4 @@
-/** Samples of speech to the bytes of a file, piece by piece. Runs in the codec worker. */
+/** Encodes samples of speech as a file, piece by piece. Runs in the codec worker. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Encoder } from '@evan/opus/wasm/index.mjs';
@@ -14,12 +14,12 @@ import type { OggPacket } from './ogg.ts';
 import { PCM, resampling } from './pcm.ts';
 import type { Rates, SampleEncoder } from './pcm.ts';
 
-/** How samples become bytes; a WAV file is a header and `pcm`. */
+/** Encodings of samples; a WAV file is a header and `pcm`. */
 export type SampleEncoding = 'pcm' | 'mp3' | 'opus' | 'aac' | 'flac';
 
-/** Begins a file. */
+/** Opens the encoder of one file, which takes samples at the rate `from`. The file has the rate `to`, or 48 kHz if Opus does not have that. */
 export async function createSampleEncoder(encoding: SampleEncoding, { from, to }: Rates): Promise<SampleEncoder> {
-  // Opus has five rates of its own, and is played at 48 kHz whatever was put in.
+  // Opus has only five rates, and is played at 48 kHz whichever was encoded.
   const rate = encoding === 'opus' && !OPUS_RATES.includes(to) ? OPUS_CLOCK : to;
   const encoder = await create(encoding, rate);
   return resampling(encoder, { from, to: rate });
@@ -32,13 +32,13 @@ async function create(encoding: SampleEncoding, rate: number): Promise<SampleEnc
   return createInWasm(encoding, rate);
 }
 
-/** Up to and above 12 kHz, in kbit/s; MPEG-2 layer III at 24 kHz mono is transparent for speech well below this. */
+/** Bit rates in kbit/s, up to 12 kHz and above. MPEG-2 layer III at 24 kHz mono is transparent for speech well below the latter. */
 const MP3_BITRATES = [48, 96] as const;
 
 let lame: WebAssembly.Module | undefined;
 
 async function createMp3(sampleRate: number): Promise<SampleEncoder> {
-  // Once a worker: compiling, and optimising behind it, take longer than two seconds of speech do.
+  // Compiled once per worker: compilation, with the optimisation in the background, takes longer than encoding two seconds of speech.
   lame ??= new WebAssembly.Module(readFileSync(createRequire(import.meta.url).resolve('wasm-media-encoders/wasm/mp3')));
   const mp3 = await createEncoder('audio/mpeg', lame);
   const bitrate = MP3_BITRATES[sampleRate > 12_000 ? 1 : 0];
@@ -55,7 +55,7 @@ async function createMp3(sampleRate: number): Promise<SampleEncoder> {
   return {
     encode: (sound) => {
       samples += sound.length;
-      // What it returns is a view of its own memory.
+      // The result is a view of the encoder's memory.
       return out(mp3.encode([sound]));
     },
     finish: () => out(mp3.finalize()),
@@ -64,13 +64,13 @@ async function createMp3(sampleRate: number): Promise<SampleEncoder> {
 }
 
 const OPUS_RATES: readonly number[] = [8000, 12_000, 16_000, 24_000, 48_000];
-/** Positions in Opus files are counted at this rate. */
+/** Rate at which positions in Opus files are counted, in Hz. */
 const OPUS_CLOCK = 48_000;
-/** bit/s, as speech of full band width wants. */
+/** Bit rate for fullband speech, in bit/s. */
 const OPUS_BITRATE = 32_000;
 const OPUS_SET_BITRATE = 4002;
 const OPUS_GET_LOOKAHEAD = 4027;
-/** Opus frames a second, and in a page: the same pages come of the same sound, however it is cut. */
+/** Opus frames per second and per page, so that the pages do not depend on how the sound was divided into pieces. */
 const OPUS_FRAMES = 50;
 const PAGE_FRAMES = 10;
 
@@ -85,7 +85,7 @@ function createOpus(rate: number): SampleEncoder {
   let rest = new Float32Array(0);
   let samples = 0;
   let position = 0;
-  /** Packets that wait for their page; at least one, as whether it is the file's last is seen when no other comes. */
+  /** Packets that wait for their page. At least one is held, because only the end tells whether it is the file's last. */
   const held: OggPacket[] = [];
   const packets = (sound: Float32Array): OggPacket[] =>
     Array.from({ length: Math.floor(sound.length / frame) }, (_, i) => {
@@ -111,7 +111,7 @@ function createOpus(rate: number): SampleEncoder {
       return out(joinBytes(pages));
     },
     finish: () => {
-      // The decoder lags behind by what it skips: silence follows until all that was put in has come out.
+      // The decoder lags behind by the samples that it skips, so silence is added until all samples have come out.
       const end = samples * toClock + skipped;
       const missing = Math.ceil((end - position) / toClock) - rest.length;
       const silence = Math.ceil((rest.length + Math.max(0, missing)) / frame) * frame - rest.length;
@@ -126,7 +126,7 @@ function createOpus(rate: number): SampleEncoder {
   };
 }
 
-/** RFC 7845, section 5.1. */
+/** Identification header (RFC 7845, section 5.1). */
 function opusHead(rate: number, skipped: number): OggPacket {
   const bytes = Buffer.alloc(19);
   bytes.write('OpusHead', 'latin1');
@@ -137,7 +137,7 @@ function opusHead(rate: number, skipped: number): OggPacket {
   return { bytes, position: 0 };
 }
 
-/** RFC 7845, section 5.2: who made it, and no comments. */
+/** Comment header (RFC 7845, section 5.2): the vendor, and no comments. */
 function opusTags(): OggPacket {
   const vendor = Buffer.from('Parley');
   const bytes = Buffer.alloc(8 + 4 + vendor.length + 4);
@@ -147,7 +147,7 @@ function opusTags(): OggPacket {
   return { bytes, position: 0 };
 }
 
-/** What codecs/encode.rs exports. */
+/** Exports of codecs/encode.rs. */
 interface Exports {
   readonly memory: WebAssembly.Memory;
   encoder_open(format: number, rate: number, bits: number): number;
@@ -160,7 +160,7 @@ interface Exports {
 }
 
 const WASM_FORMATS = { flac: 0, aac: 1 } as const;
-/** bit/s of AAC a hertz, within what a mono stream of a rate may have. */
+/** AAC's bit/s per Hz of the sample rate, within the limits of a mono stream. */
 const AAC_BITS_PER_HERTZ = 2.5;
 
 function createInWasm(encoding: keyof typeof WASM_FORMATS, rate: number): SampleEncoder {

@@ -1,4 +1,4 @@
-/** Pieces as one array with memory of its own, which can be handed to another thread: that of a small Buffer is shared with others. */
+/** Joins pieces in an array with its own memory, which can be transferred to another thread; a small Buffer's memory is shared with other Buffers. */
 export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(pieces.reduce((total, { length }) => total + length, 0));
   let at = 0;

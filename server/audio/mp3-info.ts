@@ -1,30 +1,30 @@
 /**
- * The frame that MP3 files of LAME begin with: how many frames follow, and how much silence the encoder put before and after the sound. Without it
- * players guess the length. Source of the layout: "MP3 Info Tag", revision 1, of the LAME project.
+ * The info frame at the beginning of LAME's MP3 files: the number of frames, and the silence that the encoder put before and after the sound. Without it players
+ * guess the length. Source of the layout: "MP3 Info Tag", revision 1, of the LAME project.
  */
 
-/** Samples that LAME puts before the sound. */
+/** Samples of silence that LAME puts before the sound. */
 const DELAY = 576;
-/** Flags of the fields: frames and bytes are told. */
+/** Flags: the numbers of frames and of bytes are present. */
 const FRAMES_AND_BYTES = 3;
 
-/** What a file with one bit rate and one channel is made of. */
+/** Format of a mono file with a constant bit rate. */
 export interface Mp3Stream {
-  /** The four bytes that a frame begins with. */
+  /** First four bytes of a frame. */
   readonly header: Uint8Array;
   readonly sampleRate: number;
   /** kbit/s. */
   readonly bitrate: number;
 }
 
-/** What only the end of a file tells. */
+/** Length of a file, known only at its end. */
 export interface Mp3Length {
-  /** Samples that were encoded, and bytes of the frames made of them. */
+  /** Number of encoded samples, and of bytes of their frames. */
   readonly samples: number;
   readonly bytes: number;
 }
 
-/** The frame of a file whose end is known, or of one that is still being made; both have as many bytes. */
+/** Makes the info frame of a file. Without `length`, for a file still being encoded, it has the same size. */
 export function mp3Info({ header, sampleRate, bitrate }: Mp3Stream, length?: Mp3Length): Uint8Array {
   // The lowest version bit: MPEG 1, whose frames are twice as long as those of MPEG 2 and 2.5.
   const isMpeg1 = (header[1]! & 0x08) !== 0;
@@ -33,7 +33,7 @@ export function mp3Info({ header, sampleRate, bitrate }: Mp3Stream, length?: Mp3
   const frame = new Uint8Array(Math.floor(bytesPerFrame));
   const view = new DataView(frame.buffer);
   frame.set(header);
-  // No checksum, and no byte more than the rate asks for.
+  // No checksum, and no padding byte.
   frame[1]! |= 1;
   frame[2]! &= ~2;
   // After the side information of one channel.
@@ -42,7 +42,7 @@ export function mp3Info({ header, sampleRate, bitrate }: Mp3Stream, length?: Mp3
   let extension = at + 8;
   if (length) {
     view.setUint32(at + 4, FRAMES_AND_BYTES);
-    // Frames of a constant rate differ by a byte at most, and never add up to more than one.
+    // At a constant bit rate frames differ by a byte at most, and together from the exact rate by no more than one, so the quotient can be rounded.
     const frames = Math.round(length.bytes / bytesPerFrame);
     view.setUint32(at + 8, frames);
     view.setUint32(at + 12, frame.length + length.bytes);
@@ -53,7 +53,7 @@ export function mp3Info({ header, sampleRate, bitrate }: Mp3Stream, length?: Mp3
   return frame;
 }
 
-/** Two numbers of 12 bits in the three bytes after a first one, which tells no average bit rate. */
+/** Packs two numbers of 12 bits into the last three bytes of a word. The first byte would be an average bit rate; 0 = none. */
 const paddings = (before: number, after: number): number => (before << 12) | Math.min(0xfff, Math.max(0, after));
 
 const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);

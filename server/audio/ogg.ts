@@ -1,25 +1,26 @@
-/** Ogg pages around packets of one stream. Sources: RFC 3533 for pages, RFC 7845 for Opus in them. */
+/** Writes the packets of one stream as Ogg pages. Sources: RFC 3533 for pages, RFC 7845 for Opus in them. */
 import { assert } from '../../engine/errors.ts';
 import { joinBytes } from './join-bytes.ts';
 
 const HEADER_BYTES = 27;
-/** Lengths of at most 255 bytes in a page's table. */
+/** Most segments of a page; a segment has at most 255 bytes. */
 const MAX_SEGMENTS = 255;
 const FIRST = 2;
 const LAST = 4;
-/** Any number does for a file with one stream; a fixed one, so that the same sound gives the same bytes. */
+/** Serial number of the stream. Any one will do in a file with a single stream; a fixed one makes the same sound give the same bytes. */
 const SERIAL = 0x70_61_72_6c;
 
-/** A packet, and the position of the stream after it; times are the codec's. */
+/** A packet, and the stream's position after it on the codec's clock. */
 export interface OggPacket {
   readonly bytes: Uint8Array;
   readonly position: number;
 }
 
+/** Writes the pages of one file, in order. */
 export class OggWriter {
   #sequence = 0;
 
-  /** Packets as a page; `isLast` for that at the end of the file. Packets of a page have fewer than 255 times 255 bytes. */
+  /** Returns a page with these packets, which must have fewer than 255 * 255 bytes in total; `isLast` marks the file's last page. */
   page(packets: readonly OggPacket[], isLast = false): Uint8Array {
     const table = packets.flatMap(({ bytes }) => [...Array<number>(Math.floor(bytes.length / 255)).fill(255), bytes.length % 255]);
     assert(table.length <= MAX_SEGMENTS, `a page has at most ${MAX_SEGMENTS} segments, got ${table.length}`);
@@ -38,7 +39,7 @@ export class OggWriter {
   }
 }
 
-/** Table of the CRC with the polynomial 0x04c11db7, highest bit first. */
+/** CRC table of the polynomial 0x04c11db7, most significant bit first. */
 const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
   let value = byte << 24;
   for (let bit = 0; bit < 8; bit++) value = (value << 1) ^ (value < 0 ? 0x04c1_1db7 : 0);

@@ -1,4 +1,4 @@
-/** The part of @evan/opus that runs in WebAssembly; its own types are those of the native one. */
+/** Types of @evan/opus's WebAssembly build; the package's own are those of its native one. */
 declare module '@evan/opus/wasm/index.mjs' {
   interface Options {
     readonly channels: 1 | 2;
@@ -8,7 +8,7 @@ declare module '@evan/opus/wasm/index.mjs' {
 
   export class Decoder {
     constructor(options: Options);
-    /** A packet to interleaved samples, 16 bit, little-endian. */
+    /** Decodes a packet to interleaved samples, 16 bit, little-endian. */
     decode(packet: Uint8Array): Uint8Array;
     ctl(command: number, value: number): number;
     /** Frees its memory. */
@@ -17,7 +17,7 @@ declare module '@evan/opus/wasm/index.mjs' {
 
   export class Encoder {
     constructor(options: Options);
-    /** Interleaved samples of one frame, 16 bit, little-endian, to a packet. */
+    /** Encodes one frame of interleaved samples, 16 bit, little-endian, as a packet. */
     encode(samples: Uint8Array): Uint8Array;
     ctl(command: number, value?: number): number;
     drop(): void;

@@ -1,24 +1,25 @@
-/** Samples at the rate that a file is to have, and 16-bit samples, the bytes that a WAV file's header stands before. */
+/** Resamples speech to the rate of the file, and encodes 16-bit PCM, the content of a WAV file after its header. */
 import { Resampler } from '../../engine/audio/resample.ts';
 import { floatToPcm16 } from '../../engine/audio/wav.ts';
 import { joinBytes } from './join-bytes.ts';
 
+/** Encodes the samples of one file, chunk by chunk. */
 export interface SampleEncoder {
   encode(samples: Float32Array): Uint8Array;
   finish(): Uint8Array;
-  /** After finish(): what the file would have begun with, had its length been known; as many bytes as it did begin with. */
+  /** After finish(): the bytes that the file would have begun with, had its length been known. They replace as many bytes at its beginning. */
   head?(): Uint8Array;
-  /** Frees what a collector does not see; harmless after finish(). */
+  /** Frees memory outside the garbage collector's reach; may also be called after finish(). */
   close?(): void;
 }
 
-/** Hz of the samples that come, and of the file. */
+/** Sample rates in Hz, of the samples that are encoded and of the file. */
 export interface Rates {
   readonly from: number;
   readonly to: number;
 }
 
-/** An encoder fed with samples of another rate than its own. */
+/** Wraps an encoder whose rate is `to`, so that it takes samples at `from`. */
 export function resampling(encoder: SampleEncoder, { from, to }: Rates): SampleEncoder {
   if (from === to) return encoder;
   const resampler = new Resampler(from, to);
@@ -29,8 +30,8 @@ export function resampling(encoder: SampleEncoder, { from, to }: Rates): SampleE
   };
 }
 
-/** 16-bit samples. */
+/** Encodes 16-bit PCM. */
 export const PCM: SampleEncoder = { encode: floatToPcm16, finish: () => new Uint8Array() };
 
-/** 16-bit samples at the rate `to`. */
+/** An encoder of 16-bit PCM at the rate `to`. */
 export const createPcmEncoder = (rates: Rates): SampleEncoder => resampling(PCM, rates);

@@ -1,4 +1,7 @@
-/** The codec workers behind promises. When a worker dies or hangs, its current request and its encoders fail, it is replaced, and decodings that waited go on. */
+/**
+ * A promise interface of the codec workers. If a worker dies or hangs, its current request and its encoders fail, a new worker replaces it, and waiting decodings
+ * go on.
+ */
 import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest } from './worker.ts';
 import type { SampleEncoding } from './encoders.ts';
@@ -10,27 +13,28 @@ import { HttpError, codecFailed, shuttingDown } from '../http/errors.ts';
 import { abortErrorOf } from '../../engine/errors.ts';
 import { startWorker } from '../tsx.ts';
 
-/** Longest time that a worker may go without an answer or a sign of progress. */
+/** Most milliseconds that a worker may take without an answer or a sign of progress. */
 const DEADLINE_MS = 120_000;
 const HEAP_MIB = 512;
 
-/** A continuous encoding: chunk after chunk, one file. */
+/** An encoder of one file, which takes its samples in chunks. */
 export interface AudioEncoder {
   push(samples: Float32Array): Promise<Uint8Array>;
-  /** The rest, and `head` where the whole file is to begin with other bytes than it did: those that tell its length. */
+  /** Returns the rest of the file and, if the file should begin with other bytes than it did, `head`: those contain its length. */
   finish(): Promise<{ readonly bytes: Uint8Array; readonly head?: Uint8Array }>;
-  /** Frees it when the rest is not wanted; harmless after finish(). */
+  /** Frees the encoder if the rest is not wanted; may also be called after finish(). */
   discard(): void;
 }
 
-/** A decoded upload; whoever receives it discards it. */
+/** A decoded upload, which the receiver must discard. */
 export interface DecodedFile extends Decoded {
-  /** Removes the file of samples; harmless when repeated. */
+  /** Removes the file of samples; may be called again. */
   discard(): Promise<void>;
 }
 
+/** Pool of codec worker threads. */
 export class CodecPool {
-  /** Separate from the encoders', so that a long file does not hold up speech that somebody is listening to. */
+  /** Decoders are separate from encoders, so that a long file does not delay speech that somebody is listening to. */
   readonly #decoders: readonly CodecThread[];
   readonly #encoders: readonly CodecThread[];
   readonly #files = new TemporaryFolder();
@@ -43,8 +47,8 @@ export class CodecPool {
   }
 
   /**
-   * Decodes into a file that exists until it is discarded. The bytes are transferred to the worker, so `file` is empty afterwards. Rejects with the
-   * HttpError to answer with or, once the worker has stopped, with the reason of an abort.
+   * Decodes into a file that exists until it is discarded. The bytes are transferred to the worker, so `file` is empty afterwards. Rejects with an HttpError for
+   * the client or, on an abort, with its reason once the worker has stopped.
    */
   async decode(file: Blocks, signal?: AbortSignal): Promise<DecodedFile> {
     const path = this.#files.newPath();
@@ -102,9 +106,9 @@ export class CodecPool {
 const leastBusy = (threads: readonly CodecThread[]): CodecThread =>
   threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
 
-/** What tests set otherwise. */
+/** Options for tests. */
 interface CodecThreadOptions {
-  /** The worker's module. */
+  /** URL of the worker's module. */
   readonly worker?: URL;
   readonly deadlineMs?: number;
 }
@@ -116,13 +120,13 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** One worker, started at its first request and again after it died. */
+/** One worker thread, started at its first request, and again after it died. */
 class CodecThread {
-  /** Encoders between open and finish. */
+  /** Number of encoders between open and finish. */
   sessions = 0;
   readonly #options: Required<CodecThreadOptions>;
   #worker: Worker | undefined;
-  /** The first has been sent to the worker. The others wait here, so that a dying worker takes only one request with it. */
+  /** Requests in order. Only the first has been sent to the worker, so that a dying worker takes only one request with it. */
   #waiting: Waiting[] = [];
   #deadline: NodeJS.Timeout | undefined;
   #closed = false;
@@ -135,7 +139,7 @@ class CodecThread {
     return this.#waiting.length + this.sessions;
   }
 
-  /** `signal` is for decodings: nothing else that is asked for takes long, and a worker with encoders must not end. */
+  /** Sends a request and resolves to its reply. Only decodings have a `signal`: other requests are short, and a worker with encoders must not be terminated. */
   async ask(request: CodecRequest, transfer: readonly ArrayBuffer[] = [], signal?: AbortSignal): Promise<CodecReply> {
     if (signal?.aborted) throw abortErrorOf(signal);
     if (this.#closed) throw shuttingDown();
@@ -164,7 +168,10 @@ class CodecThread {
     for (const { reject } of this.#waiting.splice(0)) reject(shuttingDown());
   }
 
-  /** The caller has gone. A file may take minutes, and others wait behind it, so a worker that is decoding it is terminated and the next request starts another. */
+  /**
+   * Drops a request that was aborted. A file may take minutes, and others wait behind it, so a worker that is decoding it is terminated, and the next request
+   * starts another.
+   */
   async #forget(waiting: Waiting, signal: AbortSignal): Promise<void> {
     const at = this.#waiting.indexOf(waiting);
     if (at < 0) return;
@@ -172,10 +179,10 @@ class CodecThread {
     if (at === 0) {
       const worker = this.#worker;
       this.#worker = undefined;
-      // Nobody waits for what it still sends.
+      // Nothing that it still sends is awaited.
       worker?.removeAllListeners().on('error', () => {});
       if (!this.#closed) this.#sendFirst();
-      // Until it has ended, it may still write the file.
+      // Until the worker has ended, it may still write the file.
       await worker?.terminate();
     }
     waiting.reject(abortErrorOf(signal));
@@ -202,14 +209,14 @@ class CodecThread {
     return worker;
   }
 
-  /** Restarts the clock for the request the worker now works on. */
+  /** Restarts the deadline of the request that the worker is working on. */
   #watch(): void {
     clearTimeout(this.#deadline);
     if (this.#waiting.length === 0) return;
     this.#deadline = setTimeout(() => void this.#worker?.terminate(), this.#options.deadlineMs).unref();
   }
 
-  /** Fails the request that the worker was working on, and those that need an encoder which it held. */
+  /** Fails the request that the worker was working on, and those that need an encoder of this worker. */
   #fail(worker: Worker, cause: unknown): void {
     if (this.#worker === worker) this.#worker = undefined;
     clearTimeout(this.#deadline);

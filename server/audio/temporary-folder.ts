@@ -1,4 +1,4 @@
-/** A folder of files that last as long as what they are made for, and none longer than this process. */
+/** A temporary folder whose files are removed by their owners, or else when this process ends. */
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -6,23 +6,23 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HttpError } from '../http/errors.ts';
 
-/** Processes of other machines or containers may see the same folder, and have the same numbers. */
+/** The host's name is part of the prefix, because processes of other machines or containers may see the same folder and have the same process ids. */
 const PREFIX = `parley-${hostname().replaceAll(/[^\w.]/g, '_')}-`;
 
-/** One of this process alone, made for its first file, and anew where somebody has removed it: systems tidy up what has been idle for days. */
+/** A folder of this process alone. It is created for its first file, and again if it was removed: systems clean up files that have been idle for days. */
 export class TemporaryFolder {
   #folder: string | undefined;
-  /** However the process ends, unless it is killed: see removeAbandoned. */
+  /** Runs however the process ends, unless it is killed (see removeAbandoned). */
   readonly #onExit = (): void => this.#remove();
 
-  /** A path that nothing has; only this user can read what is written there. */
+  /** Returns an unused path; only this user can read what is written there. */
   newPath(): string {
     if (this.#folder === undefined) process.once('exit', this.#onExit);
     if (this.#folder === undefined || !existsSync(this.#folder)) this.#folder = make(join(tmpdir(), `${PREFIX}${process.pid}-`));
     return join(this.#folder, randomUUID());
   }
 
-  /** Removes a file; harmless when there is none. */
+  /** Removes a file, if it is there. */
   async remove(path: string): Promise<void> {
     await rm(path, { force: true });
   }
@@ -39,14 +39,14 @@ export class TemporaryFolder {
   }
 }
 
-/** What a failure to write there is to whoever sent the audio: where there is no room, there may be later. */
+/** Converts a failure to write in the folder for the client: a lack of room is HttpError 503, since there may be some later; other errors are returned unchanged. */
 export function writeFailure(cause: unknown): unknown {
   if (!NO_ROOM.includes((cause as NodeJS.ErrnoException).code)) return cause;
   const message = 'the folder for temporary files has no room for the samples of this audio';
   return new HttpError(503, 'out_of_memory', message, { headers: { 'retry-after': '5' }, cause });
 }
 
-/** A full disk, a user's share of it, and the limit of a process on its files. */
+/** Error codes of a full disk, an exceeded quota, and the process's limit on file sizes. */
 const NO_ROOM: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 
 function make(prefix: string): string {
@@ -57,7 +57,7 @@ function make(prefix: string): string {
   }
 }
 
-/** Removes what processes of this machine left behind that were killed; for the start, before this process has a folder. */
+/** Removes the folders that killed processes of this machine left behind. Must run before this process has a folder. */
 export function removeAbandoned(parent = tmpdir()): void {
   for (const name of namesIn(parent)) {
     const [, pid] = name.startsWith(PREFIX) ? (/^(\d+)-\w+$/.exec(name.slice(PREFIX.length)) ?? []) : [];
@@ -65,12 +65,12 @@ export function removeAbandoned(parent = tmpdir()): void {
     try {
       rmSync(join(parent, name), { recursive: true, force: true });
     } catch {
-      // Another user's are theirs.
+      // Folders of other users are left to them.
     }
   }
 }
 
-/** Nothing where there is no such folder or it cannot be read: an upload says so when it needs one. */
+/** Names in a folder; none if it is missing or cannot be read, which an upload will report when it needs it. */
 function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
@@ -79,7 +79,7 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-/** In a container the next process often has the number of the last one, so what has ours was there before us. */
+/** Whether a process is running. Its own id counts as no: in a container processes often get the same id, so a folder with it is from a previous one. */
 function isRunning(pid: number): boolean {
   if (pid === process.pid) return false;
   try {

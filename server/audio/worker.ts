@@ -1,4 +1,4 @@
-/** Worker thread: decodes uploads and encodes speech, so that the HTTP loop never waits for either. */
+/** Worker thread that decodes uploads and encodes speech, so that the event loop of the HTTP server is not blocked by either. */
 import { parentPort } from 'node:worker_threads';
 import { Blocks } from '../body/blocks.ts';
 import { decodeUpload } from './upload/decode.ts';
@@ -8,7 +8,10 @@ import type { SampleEncoding } from './encoders.ts';
 import type { Rates, SampleEncoder } from './pcm.ts';
 import { codecFailed, toHttpError } from '../http/errors.ts';
 
-/** `id` names a decoding, or an encoder from `open` to `finish` or `discard`. Every message but `discard` is answered once, in order. */
+/**
+ * A request to the worker. `id` is that of a decoding, or of an encoder from `open` to `finish` or `discard`. Every message but `discard` is answered once, in
+ * order.
+ */
 export type CodecRequest =
   | { readonly type: 'decode'; readonly id: number; readonly blocks: readonly Uint8Array<ArrayBuffer>[]; readonly path: string }
   | { readonly type: 'open'; readonly id: number; readonly encoding: SampleEncoding; readonly rates: Rates }
@@ -16,9 +19,10 @@ export type CodecRequest =
   | { readonly type: 'finish'; readonly id: number }
   | { readonly type: 'discard'; readonly id: number };
 
+/** The worker's answer to a request. */
 export type CodecReply =
   | ({ readonly id: number } & Decoded)
-  /** `head` replaces what the file began with; see SampleEncoder. */
+  /** `head` replaces the beginning of the file; see SampleEncoder. */
   | { readonly id: number; readonly bytes: Uint8Array; readonly head?: Uint8Array }
   | {
       readonly id: number;
@@ -32,7 +36,7 @@ export type CodecReply =
       };
     };
 
-/** Between two signs of progress. */
+/** Milliseconds between two signs of progress. */
 const PROGRESS_MS = 1_000;
 const encoders = new Map<number, SampleEncoder>();
 
@@ -43,7 +47,7 @@ async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
     try {
       return { id, ...decodeUpload(file, request.path, { onProgress: reportProgress() }) };
     } finally {
-      // The budget counts it no more.
+      // The budget no longer counts the file.
       file.free();
     }
   }
@@ -57,7 +61,7 @@ async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
     encoders.delete(id);
     return undefined;
   }
-  // The worker that had it died, and this one took its place.
+  // The encoder was in a worker that died, and that this one replaced.
   if (!encoder) throw codecFailed();
   if (request.type === 'push') return { id, bytes: encoder.encode(request.samples) };
   encoders.delete(id);
@@ -67,7 +71,7 @@ async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
   return { id, bytes, ...(head && { head }) };
 }
 
-/** Tells the pool that a long decoding goes on. */
+/** Returns a function that tells the pool, at most once in PROGRESS_MS, that a decoding goes on. */
 function reportProgress(): () => void {
   let last = performance.now();
   return () => {
@@ -84,7 +88,7 @@ function failure(id: number, thrown: unknown): CodecReply {
 }
 
 const port = parentPort;
-// Requests are answered one after the other: an encoder's chunks must stay in order.
+// Requests are served one after the other, since an encoder's chunks must stay in order.
 let queue = Promise.resolve();
 port?.on('message', (request: CodecRequest) => {
   queue = queue.then(async () => {

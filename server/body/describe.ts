@@ -1,31 +1,31 @@
 /**
- * JSON Schemas of bodies for /openapi.json, made from the zod schemas that check them. What is checked beside those (which fields exclude or
- * need each other, what is null, what is built) is said next to each schema, and a test gives the same bodies to both.
+ * Makes the JSON Schemas of bodies for /openapi.json from the zod schemas that check them. Rules that zod does not check (which fields exclude or need each other,
+ * what may be null, what is not built) are added next to each schema, and a test gives the same bodies to both.
  */
 import { z } from 'zod';
 import { JSON_TYPE } from '../http/route.ts';
 import type { Json } from '../http/route.ts';
 
-/** Names that a body's `model` may have, and whether it may be left out. */
+/** Names that a body's `model` may have, and whether the field may be left out. */
 export interface ModelNames {
   readonly models: readonly string[];
   readonly modelOptional: boolean;
 }
 
-/** What a body's schema leaves open. */
+/** Rules of a body that its zod schema lacks. */
 interface Exact {
-  /** Fields needed besides the schema's. */
+  /** Required fields besides the schema's. */
   readonly required?: readonly string[];
-  /** Instead of the schema's. */
+  /** Schemas of properties that replace zod's. */
   readonly properties?: Readonly<Record<string, Json>>;
-  /** All of which must hold. */
+  /** Further schemas that must all hold. */
   readonly rules?: readonly Json[];
   readonly example: Json;
 }
 
 export const NULL: Json = { type: 'null' };
 
-/** A body's schema as the server takes it: a field that may be absent may be null. */
+/** JSON Schema of a body as the server accepts it: an optional field may also be null. */
 export function describeBody(schema: z.ZodType, { required = [], properties = {}, rules = [], example }: Exact): Json {
   const { $schema: _, ...made } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const needed = [...(made.required ?? []), ...required];
@@ -40,16 +40,16 @@ export function describeBody(schema: z.ZodType, { required = [], properties = {}
   };
 }
 
-/** `model` in a body that must name it, unless the server was told otherwise. */
+/** Schema parts of `model`, which is required unless the server was told otherwise. */
 export function describeModel({ models, modelOptional }: ModelNames): Required<Pick<Exact, 'required' | 'properties' | 'example'>> {
   return { required: modelOptional ? [] : ['model'], properties: { model: { enum: models } }, example: { model: models[0] } };
 }
 
-/** A schema as a route's body of JSON. */
+/** A route's JSON body with this schema. */
 export const jsonBody = (schema: Json): Readonly<Record<string, Json>> => ({ [JSON_TYPE]: schema });
 
-/** A field is there, and `value` takes it. */
+/** Schema that requires a field, and that its value satisfies `value` (by default: is not null). */
 export const given = (name: string, value: Json = { not: NULL }): Json => ({ required: [name], properties: { [name]: value } });
 
-/** Fields are null or not there. */
+/** Schema that requires fields to be null or absent. */
 export const absent = (...names: readonly string[]): Json => ({ properties: Object.fromEntries(names.map((name) => [name, NULL])) });

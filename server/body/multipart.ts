@@ -1,4 +1,4 @@
-/** Reads a multipart form with one file into memory, within limits; what goes past a limit is an error, never cut off. */
+/** Reads a multipart form with one file into memory, within limits; exceeding one is an error, and nothing is truncated. */
 import { Dicer } from '@fastify/busboy';
 import type { Request } from 'express';
 import { HttpError, notAnUpload, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
@@ -9,9 +9,10 @@ import type { Upload, UploadBudget } from './upload-budget.ts';
 const LIMITS = { fields: 30, parts: 40, fieldNameLength: 100, fieldBytes: 64 << 10, headerPairs: 50, headerBytes: 8 << 10 };
 /** RFC 2046 allows 70 characters; the parser takes 250. */
 const MAX_BOUNDARY = 200;
-/** What a form may have besides its file: fields, headers, boundaries. */
+/** Most bytes of a form besides its file: fields, headers, boundaries. */
 const MAX_REST_BYTES = 4 << 20;
 
+/** The content of a form. */
 export interface Form {
   /** Values by field name, `[]` removed; a field that was not sent is absent. */
   readonly fields: ReadonlyMap<string, readonly string[]>;
@@ -19,18 +20,18 @@ export interface Form {
   readonly file: Blocks | undefined;
 }
 
-/** A form and the room it takes; whoever gets it closes the upload. */
+/** A form, and the upload that counts its memory, which the receiver must close. */
 export interface HeldForm {
   readonly form: Form;
   readonly upload: Upload;
 }
 
-/** Parses the request's form as it comes, counted against the budget, until `signal` is aborted; throws HttpError 400, 408, 413, 415 or 503. */
+/** Parses the request's form while it is received, counted against the budget. Throws HttpError 400, 408, 413, 415 or 503; also when `signal` is aborted. */
 export async function readForm(request: Request, maxFileBytes: number, budget: UploadBudget, signal?: AbortSignal): Promise<HeldForm> {
   const boundary = boundaryOf(request.get('content-type') ?? '');
   checkEncoding(request);
   const maxBytes = maxFileBytes + MAX_REST_BYTES;
-  // A chunked upload does not say how much it brings.
+  // A chunked upload does not declare its size.
   const size = Number(request.get('content-length') ?? maxBytes);
   if (size > maxBytes) throw tooLarge(maxFileBytes);
   const parser = new FormParser(boundary, maxFileBytes);
@@ -40,7 +41,7 @@ export async function readForm(request: Request, maxFileBytes: number, budget: U
     stop: (error: HttpError) => parser.onError(error),
   };
   const upload = budget.open(request.socket.remoteAddress ?? '', size, reader);
-  // The abort's own reason says more; ListenerContext.job answers with it.
+  // ListenerContext.job answers with the abort's own reason, which says more.
   signal?.addEventListener('abort', () => parser.onError(malformed('the form ended early')));
   askForBody(request);
   try {
@@ -65,7 +66,7 @@ function boundaryOf(type: string): string {
   return boundary;
 }
 
-/** Value of a header's `; name=value` or `; name="value"`. Browsers escape quotes as %22, curl as \". */
+/** Value of a header's parameter: `; name=value` or `; name="value"`. Browsers escape quotes as %22, curl as \". */
 function parameterOf(parameters: string, name: string): string | undefined {
   for (const [, key = '', quoted, bare] of parameters.matchAll(/;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/g)) {
     if (key.toLowerCase() === name) return quoted?.replace(/\\(["\\])/g, '$1') ?? bare;
@@ -73,7 +74,7 @@ function parameterOf(parameters: string, name: string): string | undefined {
   return undefined;
 }
 
-/** Feeds the parser until the form has ended, or the body has: then there is a verdict whatever the parser thinks. */
+/** Feeds the parser until the form or the body ends. The end of the body settles the promise even if the parser reports nothing. */
 function collect(request: Request, parser: FormParser, upload: Upload, maxBytes: number): Promise<Form> {
   return new Promise<Form>((resolve, reject) => {
     parser.onForm = resolve;
@@ -93,7 +94,7 @@ function collect(request: Request, parser: FormParser, upload: Upload, maxBytes:
       if (!request.complete) reject(malformed('the form ended early'));
     });
   }).finally(() => {
-    // What still comes is none of the parser's business.
+    // Later bytes are not for the parser.
     request.removeAllListeners('data');
     parser.discard();
     if (request.listenerCount('data') === 0 && !request.complete) request.pause();
@@ -101,8 +102,8 @@ function collect(request: Request, parser: FormParser, upload: Upload, maxBytes:
 }
 
 /**
- * Parts of a form as fields and a file. Dicer finds the parts; a pause of its own would wait for readers that it may have lost, so
- * its buffers never fill: everything is taken at once, and the budget holds the sender back.
+ * Collects the parts of a form as fields and a file. Dicer finds the parts; its own back-pressure would wait for readers that it may have lost, so its buffers
+ * never fill: everything is taken at once, and the budget slows the sender down.
  */
 class FormParser {
   onForm: (form: Form) => void = () => {};
@@ -114,7 +115,7 @@ class FormParser {
   #hasFile = false;
   #parts = 0;
   #fieldCount = 0;
-  /** Parts that have begun and not ended well. */
+  /** Number of parts that have begun but not properly ended. */
   #open = 0;
 
   constructor(boundary: string, maxFileBytes: number) {
@@ -130,10 +131,10 @@ class FormParser {
     if (this.#dicer.writable) this.#dicer.write(chunk);
   }
 
-  /** No bytes follow; answers through onForm or onError. */
+  /** Ends the form; onForm or onError is then called. */
   end(): void {
     if (this.#dicer.writable) this.#dicer.end();
-    // All that the parser still has to say comes before the next turn of the event loop; if it says nothing, this does.
+    // The parser reports the rest before the next turn of the event loop; if it reports nothing, this does.
     setImmediate(() => setImmediate(() => this.onError(malformed('the form is malformed or ends early'))));
   }
 
@@ -173,7 +174,7 @@ class FormParser {
     part.on('data', (chunk: Buffer) => {
       value.push(chunk);
       if (value.length <= LIMITS.fieldBytes) return;
-      // Sound without a filename is what is so long.
+      // A field that long is audio that was sent without a filename.
       this.onError(name === 'file' ? notAnUpload() : malformed(`the form field '${name}' is longer than ${LIMITS.fieldBytes} bytes`));
     });
     part.on('end', () => {

@@ -1,60 +1,63 @@
 /**
- * Memory of uploads: counted as it arrives, shared between addresses, and never filled so far that nobody can finish. An upload that finds no
- * room is not refused. It is read no further until there is some, so its sender waits. Once whole, an upload reserves room for its samples
- * (`reserve`) before it is decoded, and then holds these alone (`settle`).
+ * Memory budget of uploads: bytes are counted as they arrive, shared between addresses, and never granted such that no upload could finish. An upload without room
+ * is not refused but paused, so its sender waits. Once complete, an upload reserves room for its samples (`reserve`) before it is decoded, and then holds these
+ * alone (`settle`).
  */
 import { HttpError } from '../http/errors.ts';
 
-/** Bytes an upload is given ahead: what a socket hands over at once. */
+/** Bytes granted ahead to an upload: what a socket delivers at once. */
 const GRANT = 64 << 10;
-/** How long uploads are read before all else that came meanwhile has its turn. */
+/** Milliseconds of reading uploads after which everything else that arrived has its turn. */
 const TURN_MS = 2;
 
+/** Limits of an UploadBudget. */
 export interface UploadLimits {
   /**
-   * Bytes held at once, as uploads in memory and as the samples made of them, which lie in temporary files (in some containers memory too); at
-   * least three times what one upload brings.
+   * Most bytes held at once: uploads in memory, and the samples made of them in temporary files (in some containers memory too). At least three times the largest
+   * upload.
    */
   readonly maxBytes: number;
-  /** Uploads received at once; one address has half of them at most. */
+  /** Most uploads received at once; one address may have half of them. */
   readonly maxUploads: number;
-  /** Slowest an upload may be, in bytes a second, once `graceMs` are over. Time in which it waits for room does not count. */
+  /** Slowest rate of an upload in bytes per second, after `graceMs`. Time in which it waits for room does not count. */
   readonly minRate: number;
   readonly graceMs: number;
-  /** Without bytes for this long, an upload makes room for one that waits. */
+  /** Milliseconds without bytes after which an upload may be ended to make room for one that waits. */
   readonly stallMs: number;
 }
 
+/** Default limits. */
 export const UPLOAD_LIMITS: UploadLimits = { maxBytes: 512 << 20, maxUploads: 1024, minRate: 16 << 10, graceMs: 10_000, stallMs: 2_000 };
 
-/** What the budget tells the reader of an upload. */
+/** How the budget controls the reader of an upload. */
 export interface UploadReader {
-  /** Read no further for now. */
+  /** Stops reading for now. */
   pause(): void;
-  /** There is room again, or it is its turn: go on reading. */
+  /** Continues reading: there is room again, or it is the upload's turn. */
   resume(): void;
-  /** The upload is given up. */
+  /** Gives the upload up. */
   stop(error: HttpError): void;
 }
 
-/** What the uploads of one address hold together. */
+/** Totals of the uploads of one address. */
 interface Pool {
   held: number;
-  /** Open uploads, whole or not. */
+  /** Number of open uploads, complete or not. */
   uploads: number;
-  /** Uploads that have room for their samples, and so are decoded or transcribed. */
+  /** Number of uploads that have room for their samples, and so are decoded or transcribed. */
   reserved: number;
 }
 
+/** The memory budget that concurrent uploads share. */
 export class UploadBudget {
   readonly limits: UploadLimits;
   readonly #uploads = new Set<Upload>();
   readonly #pools = new Map<string, Pool>();
-  /** Whole uploads that wait for room for their samples, first come, first served. */
+  /** Complete uploads that wait for room for their samples, first come, first served. */
   readonly #reserving: { readonly upload: Upload; readonly bytes: number; readonly start: () => void }[] = [];
   readonly #now: () => number;
   #sweeper: NodeJS.Timeout | undefined;
-  /** When the event loop, in its present round, began to read uploads. */
+  /** When the current turn of the event loop began to read uploads. */
   #turnSince: number | undefined;
   #turnIsOver = false;
 
@@ -69,10 +72,7 @@ export class UploadBudget {
     return sum([...this.#uploads], (upload) => upload.held);
   }
 
-  /**
-   * Begins an upload of at most `size` bytes, which may have to wait before its first; throws HttpError 503 when there are too many. Whoever
-   * opens it closes it.
-   */
+  /** Opens an upload of at most `size` bytes, which may have to wait before its first byte. Throws HttpError 503 if there are too many. The caller must close it. */
   open(address: string, size: number, reader: UploadReader): Upload {
     const key = networkOf(address);
     const pool = this.#pools.get(key) ?? { held: 0, uploads: 0, reserved: 0 };
@@ -88,13 +88,13 @@ export class UploadBudget {
     const upload = new Upload(this, pool, size, reader, this.#now());
     this.#uploads.add(upload);
     this.#goOn(upload);
-    // After the sockets were read: bytes that wait there are no silence.
+    // After the sockets were read, since bytes that wait in them count as received.
     const sweep = (): unknown => setImmediate(() => this.sweep());
     this.#sweeper ??= setInterval(sweep, Math.min(this.limits.stallMs, this.limits.graceMs) / 2).unref();
     return upload;
   }
 
-  /** Ends uploads that are too slow, and idle ones while others wait; runs by itself while there are uploads. */
+  /** Ends uploads that are too slow, and idle ones while others wait. Runs regularly while there are uploads. */
   sweep(): void {
     const now = this.#now();
     const { graceMs, minRate } = this.limits;
@@ -111,9 +111,9 @@ export class UploadBudget {
     }
   }
 
-  /** @internal Counts bytes that came; whether the upload may go on. */
+  /** @internal Counts received bytes; returns whether the upload may go on. */
   take(upload: Upload, bytes: number): boolean {
-    // What still comes of an upload that was given up is not kept.
+    // Later bytes of an upload that was given up are dropped.
     if (!this.#uploads.has(upload)) return false;
     upload.received += bytes;
     upload.credit -= bytes;
@@ -125,7 +125,7 @@ export class UploadBudget {
     return !upload.waiting;
   }
 
-  /** @internal The body is whole. */
+  /** @internal Marks the body as complete. */
   completed(upload: Upload): void {
     this.#lend(upload, -upload.credit);
     upload.whole = true;
@@ -133,7 +133,7 @@ export class UploadBudget {
     this.#serve();
   }
 
-  /** @internal Waits for room for samples beside the upload's bytes. */
+  /** @internal Waits for room for samples besides the upload's own bytes. */
   async reserve(upload: Upload, bytes: number, signal: AbortSignal): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const entry = { upload, bytes, start: resolve };
@@ -167,12 +167,12 @@ export class UploadBudget {
     this.#serve();
   }
 
-  /** Half is for samples, which may take more bytes than the file they are made of. */
+  /** Most bytes of uploads that are being received. The other half is for samples, which may take more bytes than their file. */
   get #receiveLimit(): number {
     return this.limits.maxBytes / 2;
   }
 
-  /** What one address holds at most, so that a quarter of the room for uploads is always others'. */
+  /** Most bytes that one address may hold, so that a quarter of the room for uploads is always left to others. */
   get #share(): number {
     return (this.limits.maxBytes / 8) * 3;
   }
@@ -181,7 +181,10 @@ export class UploadBudget {
     return [...this.#uploads].filter((upload) => !upload.whole);
   }
 
-  /** Once uploads have had their time in a round of the event loop, none is read until the next: a round would else read a piece of each, however many there are. */
+  /**
+   * Pauses all uploads until the next turn of the event loop once they have had their time in this one: a turn would otherwise read a piece of each, however many
+   * there are.
+   */
   #spendTurn(): void {
     const now = this.#now();
     if (this.#turnSince === undefined) {
@@ -198,7 +201,7 @@ export class UploadBudget {
     this.#turnSince = undefined;
     this.#turnIsOver = false;
     if (!wasOver) return;
-    // They are read in the order in which they are resumed.
+    // Uploads are read in the order in which they are resumed.
     const next = this.#receiving().filter(({ waiting }) => !waiting);
     for (const { reader } of next.sort((a, b) => a.lastByte - b.lastByte)) reader.resume();
   }
@@ -213,7 +216,7 @@ export class UploadBudget {
     if (upload.waiting) upload.waitingSince = this.#now();
   }
 
-  /** Gives an upload the room for its next bytes, if every upload can still be received in some order afterwards. */
+  /** Grants an upload the room for its next bytes, if every upload can still be received in some order afterwards; returns whether it did. */
   #grant(upload: Upload): boolean {
     const bytes = grantOf(upload);
     if (bytes <= 0) return true;
@@ -231,7 +234,7 @@ export class UploadBudget {
     this.#hold(upload, bytes);
   }
 
-  /** Ends the upload that has been without bytes the longest; false if there is none. */
+  /** Ends the idle upload that has been without bytes the longest, of those that would help; returns false if there is none. */
   #giveUpIdle(helps: (upload: Upload) => boolean): boolean {
     const silentSince = this.#now() - this.limits.stallMs;
     const idle = this.#receiving().filter((upload) => !upload.waiting && upload.lastByte <= silentSince && helps(upload));
@@ -242,13 +245,13 @@ export class UploadBudget {
     return true;
   }
 
-  /** After room was made: whole uploads get room for their samples first, then those that wait are read on. */
+  /** Distributes free room: first to complete uploads for their samples, then to those that wait, which are read on. */
   #serve(): void {
     const { maxBytes } = this.limits;
     for (const entry of [...this.#reserving]) {
       const { upload, bytes, start } = entry;
       const reserved = sum([...this.#pools.values()], (pool) => pool.reserved);
-      // One always gets room, however long it is: else nothing would ever be freed.
+      // One of them always gets room, whatever its size; otherwise nothing would ever be freed.
       if (reserved > 0 && this.held + bytes > maxBytes) break;
       if (upload.pool.reserved > 0 && upload.pool.held + bytes > this.#share) continue;
       this.#reserving.splice(this.#reserving.indexOf(entry), 1);
@@ -267,7 +270,7 @@ export class UploadBudget {
   }
 }
 
-/** One upload's part of the budget. */
+/** One upload's share of the budget. */
 export class Upload {
   readonly pool: Pool;
   readonly size: number;
@@ -275,18 +278,18 @@ export class Upload {
   /** Bytes counted against the budget: received, granted, and samples. */
   held = 0;
   received = 0;
-  /** Granted and not yet received. */
+  /** Bytes granted but not yet received. */
   credit = 0;
   whole = false;
-  /** Has room for its samples. */
+  /** Whether it has room for its samples. */
   reserved = false;
-  /** Whether it stands still because there is no room, and since when. */
+  /** Whether it is paused because there is no room, and since when. */
   waiting = false;
   waitingSince = 0;
-  /** Whether it waits for what all hold, and not only for its address's share. */
+  /** Whether it waits for the memory of all addresses, and not only for its own address's share. */
   waitsForAll = false;
   lastByte: number;
-  /** When it began, moved on by the time it waited. */
+  /** When it began, moved forward by the time for which it waited. */
   readFrom: number;
   readonly #budget: UploadBudget;
 
@@ -299,27 +302,27 @@ export class Upload {
     this.readFrom = now;
   }
 
-  /** Counts bytes that came; false = read no further until the reader's resume(). */
+  /** Counts received bytes; false = stop reading until the reader's resume(). */
   take(bytes: number): boolean {
     return this.#budget.take(this, bytes);
   }
 
-  /** The body has come to its end. */
+  /** Marks the body as complete. */
   complete(): void {
     this.#budget.completed(this);
   }
 
-  /** Resolves when there is room for this many bytes of samples; rejects with the signal's reason. */
+  /** Resolves once there is room for this many bytes of samples; rejects with the signal's reason. */
   async reserve(bytes: number, signal: AbortSignal): Promise<void> {
     await this.#budget.reserve(this, bytes, signal);
   }
 
-  /** From now on it holds this many bytes: its samples, and no longer the file that they were made of. */
+  /** Counts the samples' bytes from now on, and no longer those of the file that they were made of. */
   settle(bytes: number): void {
     this.#budget.settle(this, bytes);
   }
 
-  /** Frees all it holds; harmless when repeated. */
+  /** Frees all that it holds; may be called again. */
   close(): void {
     this.#budget.closed(this);
   }
@@ -332,7 +335,7 @@ const sum = <T>(items: readonly T[], value: (item: T) => number): number => item
 const needOf = (upload: Upload): number => Math.max(0, upload.size - upload.received - upload.credit);
 const grantOf = (upload: Upload): number => Math.min(GRANT, upload.size - upload.received) - upload.credit;
 
-/** Dijkstra's banker: whether there is an order in which each can get all it may still need, from what those before it give back. */
+/** Dijkstra's banker's algorithm: whether in some order each upload can get all that it may still need, from what those before it give back. */
 function canFinish(receiving: readonly Upload[], limit: number): boolean {
   let free = limit - sum(receiving, ({ held }) => held);
   if (sum(receiving, needOf) <= free) return true;
@@ -343,7 +346,7 @@ function canFinish(receiving: readonly Upload[], limit: number): boolean {
   return true;
 }
 
-/** What counts as one address: an IPv4 address, however it is written, or an IPv6 network of 64 bits, which one host has to itself. */
+/** Key of an address: an IPv4 address, however it is written, or an IPv6 network of 64 bits, which one host has to itself. */
 function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined || !address.includes(':')) return mapped ?? address;

@@ -1,4 +1,4 @@
-/** The half of `parley bench` that measures speech and transcription. */
+/** The part of `parley bench` that measures speech and transcription. */
 import { TRANSCRIPTION_RATE } from '../../engine/audio/sample-source.ts';
 import type { AdapterReport, ProfileEntry } from '../../engine/index.ts';
 import { kernelRows, percentiles, profile } from './bench-report.ts';
@@ -6,7 +6,7 @@ import type { AudioRow, Report } from './bench-report.ts';
 import { startEngine } from './chat-command.ts';
 
 const TEXT = 'The harbour was quiet that morning, and nobody on the quay had yet heard of the letter.';
-/** Of what is transcribed. */
+/** Seconds of sound that are transcribed. */
 const SECONDS = 8;
 
 interface AudioCall {
@@ -14,12 +14,12 @@ interface AudioCall {
   readonly clients: readonly number[];
   readonly adapter: string | undefined;
   readonly trace: string | undefined;
-  /** What the adapter reaches. */
+  /** Measured speed of the adapter. */
   readonly reach: AdapterReport | { readonly problem: string };
   writeTrace(file: string, adapter: string, kernels: readonly ProfileEntry[] | undefined): Promise<void>;
 }
 
-/** Has so many clients at once speak a sentence, or transcribe eight seconds of a voiced sound. */
+/** Measures `clients` concurrent requests, each of which speaks a sentence or transcribes eight seconds of a voiced sound. */
 export async function measureAudio(
   task: 'speech' | 'transcription',
   { path, clients, adapter, trace, reach, writeTrace }: AudioCall,
@@ -31,7 +31,7 @@ export async function measureAudio(
     const { id, architecture, parameters, weightBytes, format, voices = [] } = engine.info().models[0]!;
     const { signal } = new AbortController();
     const sound = hum();
-    /** Milliseconds to the first audio or the end, and seconds of audio. */
+    /** Milliseconds to the first audio, and seconds of audio. */
     const speak = async (): Promise<readonly [number, number]> => {
       const began = performance.now();
       let [first, seconds] = [0, 0];
@@ -67,7 +67,7 @@ export async function measureAudio(
       adapter: reach,
       secondsToReady,
       rows,
-      // How many keys a decoder's tokens see, only the device knows: their loads are left out.
+      // Only the device knows how many keys a decoder's tokens attend to, so their loads are left out.
       ...(profiled && { kernels: kernelRows(profiled, 'speed' in reach ? reach.speed : undefined, 0) }),
     };
   } finally {
@@ -75,7 +75,7 @@ export async function measureAudio(
   }
 }
 
-/** A sound as of a voice, so that it is decoded. */
+/** A sound like a voice, so that it is not skipped as silence. */
 function hum(): Float32Array {
   const wave = (i: number, hertz: number): number => Math.sin((2 * Math.PI * hertz * i) / TRANSCRIPTION_RATE);
   return Float32Array.from(

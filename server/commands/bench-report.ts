@@ -1,72 +1,74 @@
-/** What `parley bench` reports, and how it is told. */
+/** The report of `parley bench`, and its text. */
 import { EngineError } from '../../engine/index.ts';
 import type { AdapterReport, AdapterSpeed, ModelInfo, ProfileEntry } from '../../engine/index.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 
-/** Kernels that are shown. */
+/** Number of kernels that are shown. */
 const SHOWN = 10;
 
-/** Milliseconds. */
+/** Median and 99th percentile, in milliseconds. */
 export interface Percentiles {
   readonly p50: number;
   readonly p99: number;
 }
 
+/** Figures of concurrent chat requests. */
 export interface ClientsRow {
   readonly clients: number;
-  /** Tokens a second of all prompts, from the first request to the last first token. */
+  /** Tokens per second of all prompts, from the first request to the last first token. */
   readonly prefill: number;
-  /** Tokens a second of all answers, from the last first token to the end of the first answer that ended. */
+  /** Tokens per second of all answers, from the last first token to the end of the first answer that ended. */
   readonly decode: number;
   readonly firstToken: Percentiles;
   readonly betweenTokens: Percentiles;
 }
 
-/** Requests of speech or transcription at once. */
+/** Figures of concurrent speech or transcription requests. */
 export interface AudioRow {
   readonly clients: number;
-  /** Seconds of audio of all of them, a second. */
+  /** Seconds of audio of all requests per second. */
   readonly timesRealTime: number;
-  /** To the first audio, or the end of a transcript. */
+  /** Milliseconds to the first audio, or to the end of a transcript. */
   readonly firstAnswer: Percentiles;
 }
 
-/** All dispatches of a kernel. */
+/** Figures of all dispatches of a kernel. */
 export interface KernelRow {
   readonly label: string;
   readonly count: number;
   readonly milliseconds: number;
-  /** What they read and wrote, and computed. */
+  /** Bytes that they read and wrote, and operations that they computed. */
   readonly bytes?: number;
   readonly operations?: number;
-  /** At what the adapter reads, or multiplies, in products of its own, whichever takes longer; absent where it was not measured. */
+  /** Time for these bytes or these operations, whichever takes longer, at the speed that the adapter was measured to have; absent if it was not measured. */
   readonly expectedMilliseconds?: number;
 }
 
+/** Result of `parley bench`, which --json prints. */
 export interface Report {
   readonly date: string;
-  /** `numerics` where another mode than the usual was asked for. */
+  /** `numerics` only if it is not the default mode. */
   readonly model: Pick<ModelInfo, 'id' | 'task' | 'architecture' | 'parameters' | 'weightBytes' | 'format' | 'numerics'>;
   readonly adapter: AdapterReport | { readonly problem: string };
   readonly secondsToReady: number;
-  /** Of a chat model. */
+  /** Only of a chat model. */
   readonly promptTokens?: number;
   readonly tokens?: number;
   readonly rows: readonly ClientsRow[] | readonly AudioRow[];
-  /** Of one client; absent where the adapter has no timestamps. */
+  /** Kernels of a run with one client; absent if the adapter has no timestamps. */
   readonly kernels?: readonly KernelRow[];
-  /** Of what the adapter reaches in products of its own: reading weights for one client's tokens, arithmetic for prompts. */
+  /** Shares of the adapter's measured speed: of its bandwidth, for reading weights for one client's tokens, and of its arithmetic, for prompts. */
   readonly shares?: { readonly weights: number; readonly arithmetic: number };
 }
 
-/** The middle one and the last but a hundredth. */
+/** Median and 99th percentile. */
 export function percentiles(values: readonly number[]): Percentiles {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
   return { p50: at(0.5), p99: at(0.99) };
 }
 
-/** Kernels by the time they take for what `ask` does; undefined where the adapter cannot tell. */
+/** Profiles the kernels while `ask` runs; undefined if the adapter has no timestamps. */
 export async function profile(engine: EngineSupervisor, ask: () => Promise<unknown>): Promise<readonly ProfileEntry[] | undefined> {
   try {
     await engine.profile(true);
@@ -78,7 +80,10 @@ export async function profile(engine: EngineSupervisor, ask: () => Promise<unkno
   return engine.profile(false);
 }
 
-/** What kernels took beside what they should take at the adapter's speed, where sequences have so many positions. */
+/**
+ * Rows of kernels with the time that they took, and the time that they should take at the adapter's speed; `positions` = length of the sequences that they attend
+ * to.
+ */
 export function kernelRows(profiled: readonly ProfileEntry[], speed: AdapterSpeed | undefined, positions: number): readonly KernelRow[] {
   return profiled.map(({ label, count, milliseconds, work }) => {
     if (!work) return { label, count, milliseconds };
@@ -89,7 +94,7 @@ export function kernelRows(profiled: readonly ProfileEntry[], speed: AdapterSpee
   });
 }
 
-/** As text. */
+/** The report as text. */
 export function describe(report: Report): string {
   const { model, adapter, secondsToReady, kernels, shares } = report;
   const name = `${model.id} (${model.architecture}${model.format === undefined ? '' : `, ${model.format}`})`;
@@ -151,7 +156,7 @@ function kernelLines(kernels: readonly KernelRow[]): readonly string[] {
   ];
 }
 
-/** Columns as wide as their widest cell; all but the last to the right. */
+/** Formats rows with columns as wide as their widest cell, right-aligned but for a last one with words. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const widths = head.map((_, i) => Math.max(...[head, ...rows].map((row) => row[i]!.length)));
   const isLast = (i: number): boolean => i === head.length - 1 && rows.some((row) => /[a-z]/.test(row[i]!));

@@ -1,4 +1,4 @@
-/** `parley bench [MODEL]`: how fast a model is on this machine, beside what its adapter reaches, and which kernels take the time. */
+/** `parley bench [MODEL]`: measures how fast a model is on this machine, compared with the adapter's speed, and which kernels take the time. */
 import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RANDOM_SHAPES, RANDOM_TYPES, describeModel, randomPath, resolveConfig, traceEvents } from '../../engine/index.ts';
@@ -14,7 +14,7 @@ import { describe, kernelRows, percentiles, profile } from './bench-report.ts';
 import type { ClientsRow, Report } from './bench-report.ts';
 import { measureAudio } from './bench-audio.ts';
 
-/** The bundled chat model; a name that no source has where it is not installed. */
+/** The bundled chat model, or a name that no source has if it is not installed. */
 const BUNDLED = join(bundledFolder ?? '', 'models', 'parley-chat');
 
 const { choices: MODES, default: USUAL_MODE } = ENGINE_SETTINGS.numerics;
@@ -56,12 +56,12 @@ const OPTIONS = {
 } as const;
 
 const MOST_CLIENTS = 256;
-/** Fewer than any vocabulary of a chat model has. */
+/** Number of token ids that every chat model's vocabulary has. */
 const FIRST_TOKENS = 64;
 
 interface BenchCall {
   readonly model: string;
-  /** Instead of `model`. */
+  /** Random weights to measure instead of `model`. */
   readonly random: RandomModel | undefined;
   readonly promptTokens: number;
   readonly tokens: number;
@@ -69,11 +69,11 @@ interface BenchCall {
   readonly adapter: string | undefined;
   readonly numerics: EngineConfig['numerics'];
   readonly json: boolean;
-  /** File for the time line. */
+  /** File to write the time line to. */
   readonly trace: string | undefined;
 }
 
-/** Prints the figures; exits like `parley run`. */
+/** Measures a model and prints the figures; exits like `parley run`. */
 export async function runBench(argv: readonly string[]): Promise<void> {
   if (argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
   await command('bench', OPTIONS, async () => {
@@ -107,7 +107,7 @@ function parseCall(argv: readonly string[]): BenchCall {
   };
 }
 
-/** What --random and what belongs to it ask for. */
+/** Reads --random and the options that belong to it. */
 function randomModel(
   {
     random,
@@ -184,22 +184,22 @@ async function measure(call: BenchCall, path: string, adapter: AdapterReport | {
   }
 }
 
-/** So many tokens of plain text, or the first of a vocabulary that spells none, as random weights have. */
+/** Returns `count` tokens of plain text, or of the first ids if the vocabulary cannot spell it, as with random weights. */
 async function words(engine: EngineSupervisor, count: number): Promise<readonly number[]> {
   const sentence = 'The harbour was quiet that morning, and nobody on the quay had yet heard of the letter. ';
   const tokens = await engine.tokenize({ prompt: sentence.repeat(Math.ceil(count / 8)) });
   return Array.from({ length: count }, (_, i) => tokens[i % tokens.length] ?? i % FIRST_TOKENS);
 }
 
-/** Has so many clients ask at once. */
+/** Returns a function that measures `clients` concurrent requests. */
 function asker(engine: EngineSupervisor, prompt: readonly number[], maxTokens: number): (clients: number) => Promise<ClientsRow> {
   let asked = 0;
   const request = (): ChatRequest => ({
     messages: [], prompt, maxTokens, ignoreEos: true, skipSpecialTokens: false, sampling: { temperature: 0 },
-    // Nobody finds another's prompt in the cache.
+    // So that no request finds another's prompt in the cache.
     cacheSalt: `bench ${asked++}`,
   }); // prettier-ignore
-  /** When each token was there. */
+  /** Runs one request; returns the time at which each token arrived. */
   const one = async (): Promise<number[]> => {
     const times: number[] = [];
     for await (const event of engine.chat(request(), new AbortController().signal)) {
@@ -214,7 +214,7 @@ function asker(engine: EngineSupervisor, prompt: readonly number[], maxTokens: n
     const begun = started + Math.max(...firsts);
     const ended = Math.min(...all.map((times) => times.at(-1)!));
     const between = all.flatMap((times) => times.slice(1).map((time, i) => time - times[i]!));
-    // Where the first answer has ended before the last one began, all of the time counts.
+    // If the first answer ended before the last one began, all of the time counts.
     const [from, to] = begun < ended ? [begun, ended] : [started, Math.max(...all.map((times) => times.at(-1)!))];
     const decoded = all.flat().filter((time) => time > from && time <= to).length;
     return {
@@ -227,7 +227,7 @@ function asker(engine: EngineSupervisor, prompt: readonly number[], maxTokens: n
   };
 }
 
-/** Minutes of measuring would end in nothing where the time line cannot be written. */
+/** Checks that the time line can be written, before minutes of measuring. */
 async function requireWritable(file: string): Promise<void> {
   try {
     await (await open(file, 'a')).close();
@@ -236,7 +236,7 @@ async function requireWritable(file: string): Promise<void> {
   }
 }
 
-/** Writes the time line of a profile. */
+/** Writes the time line of a profile; throws UsageError if the adapter has no timestamps. */
 async function writeTrace(file: string, adapter: string, kernels: readonly ProfileEntry[] | undefined): Promise<void> {
   if (!kernels) throw new UsageError(`--trace: ${adapter} cannot tell the time of its kernels`);
   await writeFile(file, JSON.stringify(traceEvents(adapter, kernels)));

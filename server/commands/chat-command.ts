@@ -1,4 +1,4 @@
-/** What the commands have in common that load a chat model themselves: options, the engine, and how they end. */
+/** Shared parts of the commands that load a model themselves: options, the engine, and exit codes. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -14,13 +14,13 @@ import { BUNDLED } from '../setup/layout.mjs';
 import { pulling } from '../settings/pulling.ts';
 import { recommendedSampling } from '../settings/sources.ts';
 
-/** What was wrong with the command line. */
+/** An error in the command line. */
 export class UsageError extends Error {}
 
-/** What the same command would meet again. */
+/** Error codes that the same command would meet again. */
 const REFUSALS: ReadonlySet<string> = new Set(['invalid_model', 'unsupported', 'invalid_request', 'context_length_exceeded', 'no_adapter']);
 
-/** Runs a command with these options; exits with 2 for what the person must mend, 1 where the engine failed, each said in a line. */
+/** Runs a command with these options. On an error prints one line and exits, with 2 if the user must mend something, with 1 if the engine failed. */
 export async function command(name: string, options: Options, run: () => Promise<void>): Promise<void> {
   try {
     await run();
@@ -35,9 +35,9 @@ export async function command(name: string, options: Options, run: () => Promise
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
-/** The options and what else is on a command line; throws UsageError. */
+/** Parses options and positionals; throws UsageError. */
 export function parseCommand<const T extends Options>(argv: readonly string[], options: T) {
-  // What looks like a number is one, below zero too, and no option: its range is what there is to say of it.
+  // A negative number is a value and not an option; its range is checked later.
   const args = argv.flatMap((argument, i) => {
     const before = argv[i - 1] ?? '';
     const takes = (name: string): boolean => options[name.replace(/^--/, '')]?.type === 'string';
@@ -52,14 +52,14 @@ export function parseCommand<const T extends Options>(argv: readonly string[], o
   }
 }
 
-/** The number of an option; throws UsageError unless it is one from `least` to `most`. */
+/** Parses the number of an option; throws UsageError unless it is within [least, most]. */
 export function numberOption(name: string, given: string, least: number, most: number, whole = true): number {
   const value = Number(given);
   if (given.trim() !== '' && value >= least && value <= most && (!whole || Number.isSafeInteger(value))) return value;
   throw new UsageError(`--${name} ${given}: expected a${whole ? ' whole' : ''} number from ${least} to ${most}`);
 }
 
-/** Where a model stands: a folder or file as it is, here or among those that are bundled; whatever else names one is fetched first. */
+/** Path of a model: that of an existing file or folder, here or among the bundled ones; any other source is fetched first. */
 export async function modelPath(model: string): Promise<string> {
   return pulling(async (options) => {
     const places = [model, ...(BUNDLED === undefined ? [] : [resolve(BUNDLED, model)])];
@@ -71,7 +71,7 @@ export async function modelPath(model: string): Promise<string> {
 
 type ChatSettings = Pick<EngineConfig, 'contextLength' | 'maxRunningRequests'> & Partial<Pick<EngineConfig, 'numerics'>>;
 
-/** The engine with a chat model, in a process of its own, as for the server: what drivers print, and a crash of one, stay there. */
+/** Starts the engine with a chat model in a child process, as the server does, so that output and crashes of drivers stay there. */
 export async function startChat(
   model: string,
   path: string,
@@ -83,7 +83,7 @@ export async function startChat(
   return startEngine({ chat, ...limits, ...(adapter !== undefined && { adapter }) });
 }
 
-/** The same with whatever models are named. */
+/** Starts the engine in a child process with the models that the settings name. */
 export async function startEngine(settings: Partial<EngineConfig>): Promise<EngineSupervisor> {
   const config = resolveConfig(settings);
   let giveUp = (_error: EngineError): void => {};

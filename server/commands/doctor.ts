@@ -1,4 +1,4 @@
-/** `parley doctor`: what of this machine would stop or slow the server, and what mends it. */
+/** `parley doctor`: finds what would stop or slow the server on this machine, and what to do about it. */
 import { spawnSync } from 'node:child_process';
 import { constants, existsSync } from 'node:fs';
 import { access, statfs } from 'node:fs/promises';
@@ -18,16 +18,16 @@ import { probeAdapter } from '../setup/drivers.mjs';
 import { ROOT } from '../setup/layout.mjs';
 import { orExit, usage } from './models.ts';
 
-/** `wrong` stops the server from starting as it is, `note` is worth knowing. */
+/** A finding. `wrong` stops the server from starting as things are, `note` is worth knowing. */
 export interface Finding {
   readonly what: string;
   readonly state: 'ok' | 'note' | 'wrong';
   readonly found: string;
-  /** What to do, where something is to be done. */
+  /** What to do, if anything. */
   readonly mend?: string;
 }
 
-/** What `probeAdapter` says. */
+/** Result of `probeAdapter`. */
 interface Probed {
   readonly name?: string;
   readonly software?: boolean;
@@ -35,13 +35,13 @@ interface Probed {
 }
 
 const GIB = 2 ** 30;
-/** Below this much free memory the bundled models and their driver do not fit. */
+/** Least free memory in bytes for the bundled models and their driver. */
 const LEAST_MEMORY = 1.5 * GIB;
-/** The smallest models for real work take about 400 MB. */
+/** Least free disk space in bytes: the smallest models for real work take about 400 MB. */
 const LEAST_DISK = 1 * GIB;
 const REACH_MS = 5_000;
 
-/** Prints every finding; exits with 1 when one would stop the server. */
+/** Prints all findings; exits with 1 if one of them would stop the server. */
 export async function runDoctor(argv: readonly string[]): Promise<void> {
   if (argv.length > 0)
     return usage(
@@ -56,7 +56,7 @@ export async function runDoctor(argv: readonly string[]): Promise<void> {
   });
 }
 
-/** Looks at everything that can be looked at without loading a model. */
+/** Checks all that can be checked without loading a model. */
 export async function examine(settings: SourceSettings, { host, ports, adapters }: Chosen): Promise<readonly Finding[]> {
   const standard = adapter();
   const found = [
@@ -66,12 +66,12 @@ export async function examine(settings: SourceSettings, { host, ports, adapters 
       found: `${process.versions.node} on ${process.platform} ${process.arch}, ${availableParallelism()} processors`,
     } as const,
     standard,
-    // Without any, none that is named can be there.
+    // If there is no adapter, none of the named ones can be there.
     ...(standard.state === 'wrong' || adapters.length === 0 ? [] : namedAdapters(adapters, await adapterNames())),
     memory(process.availableMemory(), Math.min(totalmem(), process.constrainedMemory() || Infinity)),
     ...(await Promise.all(ports.map(([flag, port]) => portFree(flag, port, host)))),
     await disk(settings),
-    // The tools hold this process up, which the wait for an answer must not count.
+    // The tools block this process, which must not count as waiting for an answer.
     await hub(settings),
     tool('npm', 'npm:'),
     tool('pip', 'pypi:'),
@@ -79,7 +79,7 @@ export async function examine(settings: SourceSettings, { host, ports, adapters 
   return found;
 }
 
-/** A line each, with what to do below it. */
+/** Formats findings: one line each, with what to do below it. */
 export function describeFindings(findings: readonly Finding[]): readonly string[] {
   const width = Math.max(...findings.map(({ what }) => what.length));
   return findings.flatMap(({ what, state, found, mend }) => [
@@ -104,7 +104,7 @@ function adapter(): Finding {
   };
 }
 
-/** Whether the settings name adapters that there are. */
+/** Checks that the adapters named by settings exist. */
 export function namedAdapters(adapters: Chosen['adapters'], names: readonly string[]): readonly Finding[] {
   const listed = names.map((name) => ({ name }));
   return adapters.map(([called, wanted]) => {
@@ -116,7 +116,7 @@ export function namedAdapters(adapters: Chosen['adapters'], names: readonly stri
   });
 }
 
-/** Free memory, in bytes. */
+/** Checks the free memory; both numbers are bytes. */
 export function memory(free: number, total: number): Finding {
   const found = `${formatBytes(free)} free of ${formatBytes(total)}`;
   if (free >= LEAST_MEMORY) return { what: 'memory', state: 'ok', found };
@@ -128,19 +128,19 @@ export function memory(free: number, total: number): Finding {
   };
 }
 
-/** What settings choose that a machine may not have. */
+/** Settings that a machine may be unable to satisfy. */
 interface Chosen {
-  /** The address that all listeners have. */
+  /** Address of all listeners. */
   readonly host: string;
-  /** With the flags that choose others. */
+  /** Ports of the listeners, with the flags that change them. */
   readonly ports: readonly (readonly [flag: string, port: number])[];
-  /** Names of adapters, with their settings. */
+  /** Names of adapters, with the settings that name them. */
   readonly adapters: readonly (readonly [called: string, name: string])[];
 }
 
 const ADAPTER_SETTINGS = ['adapters', 'chatAdapter', 'speechAdapter', 'transcriptionAdapter', 'adapter'] as const;
 
-/** What the server would listen on and compute with by the settings of the environment, or what is wrong with those. */
+/** Listeners and adapters that the environment's settings choose, and problems of these settings. */
 export function chosenBy(env: Readonly<Record<string, string | undefined>>): Chosen & { readonly problems: readonly Finding[] } {
   try {
     const { host, listeners, engine, called } = parseServerConfig([], env);
@@ -150,7 +150,7 @@ export function chosenBy(env: Readonly<Record<string, string | undefined>>): Cho
     const settingOf = (name: string) => ADAPTER_SETTINGS.find((key) => [engine[key]].flat().includes(name))!;
     return {
       host,
-      // 0 is whatever is free.
+      // 0 means any free port.
       ports: ports.filter(([, port]) => port > 0),
       adapters: named.map((name) => [called(settingOf(name)), name]),
       problems: [],
@@ -161,7 +161,7 @@ export function chosenBy(env: Readonly<Record<string, string | undefined>>): Cho
   }
 }
 
-/** What the system says of an address that it does not have, or of a name that it does not know. */
+/** Error codes for an address that this machine does not have, or a host name that it does not know. */
 const NO_ADDRESS: readonly (string | undefined)[] = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EAI_AGAIN', 'EINVAL', 'ENOTFOUND'];
 
 async function portFree(flag: string, port: number, host: string): Promise<Finding> {

@@ -16,7 +16,7 @@ const SOURCES = `A SOURCE is
 
 const out = (text: string): void => void process.stdout.write(`${text}\n`);
 
-/** Fetches models into the caches, newer ones too, and prints where they are. */
+/** Fetches models into the caches, updating them if there are newer ones, and prints their paths. */
 export async function runPull(argv: readonly string[]): Promise<void> {
   const preset = presetOf(argv);
   if (preset === undefined && isAskingForHelp(argv))
@@ -37,7 +37,7 @@ export async function runPull(argv: readonly string[]): Promise<void> {
   });
 }
 
-/** `--preset NAME`, alone; undefined for anything else. */
+/** The name in `--preset NAME`, if there are no other arguments; otherwise undefined. */
 function presetOf(argv: readonly string[]): string | undefined {
   const [name] =
     argv.length === 2 && argv[0] === '--preset'
@@ -130,14 +130,14 @@ export async function runRemove(argv: readonly string[]): Promise<void> {
 
 const isAskingForHelp = (argv: readonly string[]): boolean => argv.length === 0 || argv.some((argument) => argument.startsWith('-'));
 
-/** Help that was asked for is an answer; without being asked for it is a mistake. */
+/** Prints help: to stdout if it was asked for, otherwise as an error. */
 export function usage(argv: readonly string[], text: string): void {
   const isAsked = argv.includes('--help') || argv.includes('-h');
   (isAsked ? process.stdout : process.stderr).write(`${text}\n`);
   process.exitCode = isAsked ? 0 : 2;
 }
 
-/** Runs `work`; a source, or a setting of theirs, that is wrong is one line and the exit code. */
+/** Runs `work`; if a source, or a setting of the sources, is wrong, prints one line and exits with its code. */
 export async function orExit(work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -159,7 +159,7 @@ function bundledModels(): CachedModel[] {
   });
 }
 
-/** Rows as lines, each column as wide as its widest cell; sizes, from the second column on, end together. */
+/** Formats rows with aligned columns; the `sizes` columns from the second on are right-aligned. */
 function table(rows: readonly (readonly string[])[], sizes = 1): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const cell = (text: string, column: number): string =>

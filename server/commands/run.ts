@@ -1,4 +1,4 @@
-/** `parley run MODEL "prompt"`: one answer of a chat model on the terminal, or a conversation, without a server. */
+/** `parley run MODEL "prompt"`: prints one answer of a chat model, or converses, on the terminal, without a server. */
 import { createInterface } from 'node:readline/promises';
 import type { Interface } from 'node:readline/promises';
 import type { ReadLineOptions } from 'node:readline';
@@ -39,7 +39,7 @@ interface RunCall {
   readonly request: Pick<ChatRequest, 'sampling' | 'maxTokens'>;
 }
 
-/** Answers on stdout; exits with 130 after Ctrl-C. */
+/** Prints the answers on stdout; exits with 130 after Ctrl-C. */
 export async function runPrompt(argv: readonly string[]): Promise<void> {
   if (argv.length === 0 || argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
   await command('run', OPTIONS, async () => {
@@ -87,7 +87,7 @@ async function answer(call: RunCall, path: string): Promise<void> {
   }
 }
 
-/** Answers line after line; `terminal`, which tests replace, is what the lines are read from. */
+/** Answers one line after another; `terminal`, which tests replace, is where the lines are read from. */
 export async function converse(
   engine: Pick<EngineSupervisor, 'chat'>,
   messages: ChatMessage[],
@@ -101,13 +101,13 @@ export async function converse(
   for await (const line of lines) {
     if (line.trim() === '') break;
     await turn(engine, messages, line, call, lines);
-    // A prompt of a reader that was closed meanwhile, by Ctrl-D, would wake the terminal again, and nothing would end the command.
+    // Prompting a reader that was closed meanwhile, by Ctrl-D, would resume the terminal, and the command would never end.
     if (isOpen) lines.prompt();
   }
   lines.close();
 }
 
-/** One question with its answer, which both stay in `messages`; false where Ctrl-C ended the answer. */
+/** Asks one question and prints its answer; both are added to `messages`. Returns false if Ctrl-C ended the answer. */
 async function turn(
   engine: Pick<EngineSupervisor, 'chat'>,
   messages: ChatMessage[],
@@ -118,7 +118,7 @@ async function turn(
   messages.push({ role: 'user', content: prompt });
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
-  // Who reads the lines of a terminal gets its Ctrl-C in place of the process, and closes where nobody listens.
+  // The reader of a terminal's lines gets its Ctrl-C instead of the process, and closes if nobody listens.
   const heard = lines ? [process, lines] : [process];
   for (const source of heard) source.once('SIGINT', onSignal);
   const started = performance.now();

@@ -1,4 +1,4 @@
-/** Settings as the rest of the server uses them. */
+/** Converts settings to the configuration that the rest of the server uses. */
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ENGINE_SETTINGS, splitOf } from '../../engine/config.ts';
@@ -25,6 +25,7 @@ import { parseVoiceAliases } from '../speech/voice-aliases.ts';
 import { languageCode } from '../transcription/languages.ts';
 import { BUNDLED, PAGE, ROOT } from '../setup/layout.mjs';
 
+/** A listener: its task, port and model. */
 export interface ListenerSettings {
   readonly task: ModelTask;
   readonly port: number;
@@ -32,20 +33,21 @@ export interface ListenerSettings {
   readonly aliases: readonly string[];
 }
 
+/** The server's configuration, checked and with all defaults. */
 export interface ServerConfig {
   readonly help: boolean;
-  /** The preset that was asked for, with those of its models that no flag replaces. */
+  /** The chosen preset, with those of its models that no flag replaces. */
   readonly preset: { readonly name: string; readonly models: readonly RecommendedModel[] } | undefined;
   readonly engine: EngineConfig;
-  /** Whether the operator named a context length, instead of taking the default. */
+  /** Whether the operator set a context length, instead of taking the default. */
   readonly contextAsked: boolean;
   readonly toggles: Settings['dawnToggles'];
   readonly host: string;
-  /** One for each task that has a model. */
+  /** Listeners, one for each task that has a model. */
   readonly listeners: readonly ListenerSettings[];
   readonly apiKey: string | undefined;
   readonly adminKey: string | undefined;
-  /** The file of keys, and what is in it. */
+  /** The file of API keys, and its rows. */
   readonly keys: { readonly path: string; readonly rows: readonly KeyRow[] } | undefined;
   readonly tls: { readonly files: TlsFiles; readonly options: TlsOptions } | undefined;
   readonly origins: OriginRules;
@@ -66,7 +68,7 @@ export interface ServerConfig {
   readonly staticFolder: string;
   /** What /get_server_info shows: every setting by its flag's name, without the keys. */
   readonly shown: Readonly<Record<string, Value>>;
-  /** What errors call a setting. */
+  /** How errors name a setting. */
   readonly called: Called;
 }
 
@@ -120,7 +122,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   };
 }
 
-/** The settings with the models and the settings of a preset where nobody said otherwise. */
+/** Adds a preset's models and settings where the operator gave none. */
 function withPreset(
   settings: Settings,
   given: ReadonlyMap<SettingKey, unknown>,
@@ -133,12 +135,12 @@ function withPreset(
   return { settings: { ...settings, ...Object.fromEntries(own), ...named }, preset: { name: settings.preset, models } };
 }
 
-/** Whether a model's folder is one of those that this repository brings. */
+/** Whether a model's folder is one of the bundled models. */
 export function isBundled(path: string): boolean {
   return BUNDLED !== undefined && dirname(path) === resolve(BUNDLED, 'models');
 }
 
-/** The rows of the file of keys, if one is named. */
+/** Reads the file of API keys, if one is named. */
 function keysOf(path: string | undefined, called: Called): ServerConfig['keys'] {
   return path === undefined ? undefined : { path, rows: orRefuse(() => readKeys(path, readText, called)) };
 }
@@ -150,7 +152,7 @@ function tlsOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: Settings, 
   return { files, options: orRefuse(() => readTls(files, readText, called)) };
 }
 
-/** As they are compared; what could match nothing is refused. */
+/** Normalises origins and hosts for comparison; refuses those that could match nothing. */
 function originsOf({ corsOrigin, allowedHosts }: Settings, called: Called): OriginRules {
   const each = (key: 'corsOrigin' | 'allowedHosts', given: readonly string[], read: typeof readHost, what: string): readonly string[] =>
     given.map((one) => {
@@ -164,7 +166,7 @@ function originsOf({ corsOrigin, allowedHosts }: Settings, called: Called): Orig
   };
 }
 
-/** What goes wrong with a file is a mistake in the settings. */
+/** Runs `read`, and turns a failure into a SettingsError. */
 function orRefuse<T>(read: () => T): T {
   try {
     return read();
@@ -173,7 +175,7 @@ function orRefuse<T>(read: () => T): T {
   }
 }
 
-/** Every setting by its flag's name, without keys and what only the start needs. */
+/** Every setting by its flag's name, without keys and those that only the start needs. */
 function shownSettings(settings: Settings): Readonly<Record<string, Value>> {
   const hidden: readonly SettingKey[] = ['apiKey', 'adminKey', 'apiKeys', 'tlsKey', 'config', 'help'];
   return Object.fromEntries(
@@ -191,7 +193,7 @@ function voiceAliases(items: readonly string[], called: Called): VoiceTable {
   return aliases;
 }
 
-/** What the engine is told, in its units. */
+/** Settings of the engine, in its units. */
 function engineSettings(settings: Settings, called: Called): EngineConfig {
   const { speculativeNgramMinMatchWindowSize: least, speculativeNgramMaxMatchWindowSize: most } = settings;
   if (settings.speculativeNgram && least > most)
@@ -208,14 +210,14 @@ function engineSettings(settings: Settings, called: Called): EngineConfig {
   return { ...(Object.fromEntries(given) as EngineConfig), transcriptionLanguage: languageOf(settings.transcriptionLanguage, called) };
 }
 
-/** The code of a language, given as requests may give it. */
+/** Normalises a language, given as requests may give it, to its code. */
 function languageOf(language: string, called: Called): string {
   const code = language === 'auto' ? language : languageCode(language);
   if (code !== undefined) return code;
   throw new SettingsError(`${called('transcriptionLanguage', language)}: must be auto or an ISO 639-1 code such as en`);
 }
 
-/** Whether the settings of a split model fit together. */
+/** Checks that the settings of a split model fit together. */
 function checkSplit(engine: EngineConfig, called: Called): EngineConfig {
   const { tpSize, ppSize } = splitOf(engine);
   const { ppSplit, adapters } = engine;
@@ -233,8 +235,8 @@ function checkSplit(engine: EngineConfig, called: Called): EngineConfig {
 }
 
 /**
- * A folder or file below the working directory, else one of those that come with Parley; what is neither stays as it was written, for the engine to
- * say what it looks like.
+ * Finds a model's path: a folder or file relative to the working directory, or else one that comes with Parley. Any other text stays as it was written, so that
+ * the engine can report what it looks like.
  */
 function modelSource(path: string | undefined, id?: string): (ModelSource & { readonly id: string }) | undefined {
   if (path === undefined || path === 'none') return undefined;
@@ -244,14 +246,14 @@ function modelSource(path: string | undefined, id?: string): (ModelSource & { re
   return { path: folder, id: id ?? modelName(folder) };
 }
 
-/** What the flags name where nobody names a model. */
+/** Default model paths of the flags. */
 const BUNDLED_PATHS = FLAGS.flatMap((flag) =>
   'default' in flag && String(flag.default).startsWith('models/') ? [String(flag.default)] : [],
 );
 const NOT_INSTALLED =
   'the bundled models are not installed: install the package parley-models beside this one, or name models with --preset or --chat-model, --speech-model and --transcription-model (none leaves a task out)';
 
-/** Three listeners need three ports; 0 takes any free one. */
+/** Checks that the listeners have different ports; 0 means any free one. */
 function checkPorts(listeners: readonly ListenerSettings[]): void {
   const ports = listeners.map(({ port }) => port).filter((port) => port !== 0);
   const twice = ports.find((port, index) => ports.indexOf(port) !== index);

@@ -9,10 +9,10 @@ import { dashed } from './remedies.ts';
 import { VOICE_ALIAS_LIST } from '../speech/voice-aliases.ts';
 import { TRANSCRIPTION_ALIASES } from '../transcription/schema.ts';
 
-/** Seconds, 23 days, that a timer can wait; one that is to wait for longer does not wait at all. */
+/** Longest time of a timer in seconds, 23 days; a timer with a longer one would fire at once. */
 const LONGEST_WAIT = 2_000_000;
 
-/** What the server sets besides the engine (`ENGINE_SETTINGS`); a flag's name is the key with dashes. Names that SGLang has are SGLang's. */
+/** The server's settings besides the engine's (`ENGINE_SETTINGS`); a flag's name is the key with dashes. Settings that SGLang has too have SGLang's names. */
 const SERVER_SETTINGS = defineSettings({
   preset: {
     type: 'string',
@@ -215,13 +215,13 @@ const SERVER_SETTINGS = defineSettings({
 
 const ROWS = { ...SERVER_SETTINGS, ...ENGINE_SETTINGS };
 
-/** Every setting by its key, with its type. */
+/** Type of all settings: value by key. */
 export type Settings = SettingsOf<typeof SERVER_SETTINGS> & SettingsOf<typeof ENGINE_SETTINGS>;
 export type SettingKey = keyof typeof ROWS;
 
 type GroupsOf<T> = { [K in keyof T]: T[K] extends { readonly group: infer G extends string } ? G : never }[keyof T];
 
-/** Headings of --help in their order; what stands in parentheses is a remark. */
+/** Headings of --help by group, in their order; text in parentheses is a remark. */
 const HEADINGS: Readonly<Record<GroupsOf<typeof ROWS>, string>> = {
   Models: 'Models',
   Listeners: 'Listeners',
@@ -236,12 +236,12 @@ const HEADINGS: Readonly<Record<GroupsOf<typeof ROWS>, string>> = {
 export type Flag = Setting & {
   /** Its key in `Settings`. */
   readonly key: SettingKey;
-  /** Without the dashes; also the key in a --config file, and PARLEY_<NAME> in the environment. */
+  /** Name without the dashes; also the key in a --config file, and PARLEY_<NAME> in the environment. */
   readonly name: string;
   readonly heading: string;
 };
 
-/** A setting's flag, without the dashes before it. */
+/** Name of a setting's flag, without the dashes before it. */
 export const flagName = (key: SettingKey): string => dashed(key);
 
 const ENTRIES = Object.entries(ROWS) as [SettingKey, Setting][];
@@ -257,10 +257,10 @@ export const FLAGS: readonly Flag[] = Object.entries(HEADINGS).flatMap(([group, 
   })),
 );
 
-/** Settings that have a default; those of the engine that no flag sets among them. */
+/** Defaults of the settings that have one, including the engine's without a flag. */
 export const DEFAULTS: Readonly<Partial<Settings>> = defaultsOf(ROWS);
 
-/** What stands for the value in --help: its choices, or what it is. */
+/** Placeholder of a flag's value in --help: its choices, or what kind of value it is. */
 export function placeholder(flag: Flag): string {
   if (flag.type === 'boolean') return '';
   return ` ${(flag.type === 'string' ? flag.choices?.join('|') : undefined) ?? flag.value ?? 'VALUE'}`;

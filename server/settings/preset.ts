@@ -1,4 +1,4 @@
-/** A preset's models against the memory of the adapters that would run them, before a byte of them is fetched. */
+/** Checks that a preset's models fit the memory of the adapters that would run them, before any of them is downloaded. */
 import { chatAdapters, splitOf, weightStorage } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
@@ -12,22 +12,22 @@ import { readAdapterMemory } from '../setup/adapters.ts';
 import type { AdapterMemoryLine } from '../setup/adapters.ts';
 import type { ServerConfig } from './config.ts';
 
-/** Why a preset is not fetched, in one line. */
+/** Why a preset is not fetched; the message is one line. */
 export interface PresetProblem {
   readonly message: string;
-  /** There is nothing to run it on at all. */
+  /** Whether there is no adapter at all. */
   readonly isWithoutAdapter: boolean;
 }
 
-/** What an adapter has, or why there is none. */
+/** Reads the memory of an adapter, or why there is none. */
 export type ReadMemory = (
   adapter: string | undefined,
   given: number | undefined,
 ) => Promise<AdapterMemoryLine | { readonly problem: string }>;
 
 /**
- * Why the preset of the settings cannot be run here. Undefined where it can, where there is none, and where all of it is in the caches: then the engine
- * itself plans, with what it really loads.
+ * Returns why the chosen preset cannot run here. Undefined if it can, if there is none, or if all of its models are cached: the engine then plans itself, with
+ * what it really loads.
  */
 export async function presetProblem(
   config: ServerConfig,
@@ -38,7 +38,7 @@ export async function presetProblem(
   if (!preset || preset.models.length === 0) return undefined;
   const cached = await Promise.all(preset.models.map(({ id }) => findModel(id, options)));
   if (cached.every(Boolean)) return undefined;
-  // The whole engine, for a start that has minutes of downloads before it.
+  // Loads the whole engine, which is no matter for a start that has minutes of downloads before it.
   const plan = await import('../../engine/index.ts');
   for (const [adapter, loads] of loadsByAdapter(config, preset.models)) {
     const memory = await read(adapter, engine.deviceMemory);
@@ -49,10 +49,10 @@ export async function presetProblem(
   return undefined;
 }
 
-/** A model, or the part of a split one, on an adapter. */
+/** A model, or its part, that an adapter would hold. */
 interface Load {
   readonly model: RecommendedModel;
-  /** How many adapters share it. */
+  /** Number of adapters that share the model. */
   readonly parts: number;
 }
 
@@ -70,11 +70,11 @@ interface Question {
   readonly loads: readonly Load[];
   readonly memory: AdapterMemoryLine;
   readonly engine: EngineConfig;
-  /** The engine's plan, which is the one place that decides what fits. */
+  /** The engine's memory planning, the only place that decides what fits. */
   readonly plan: { readonly planModels: typeof planModels; readonly tokensThatFit: typeof tokensThatFit };
 }
 
-/** Why models do not fit an adapter by what the table says of them, with the ways out; undefined where they do. */
+/** Describes why models do not fit an adapter, by the table of recommended models, with the ways out; undefined if they fit. */
 function describeMisfit(question: Question): string | undefined {
   const { preset, loads, memory, engine, plan } = question;
   const demands = loads.map((load) => demandOf(load, preset, question));
@@ -86,7 +86,7 @@ function describeMisfit(question: Question): string | undefined {
     const parts = demands.map(({ id, weights }) => `${id} ${formatBytes(weights)}`).join(', ');
     const most = memory.bytes * engine.memFractionStatic;
     const share = `${engine.memFractionStatic} x ${formatBytes(memory.bytes)} (${memory.from}) = ${formatBytes(most)} may be taken`;
-    // Models that all but fit lack room for a conversation.
+    // If the models themselves almost fit, it is the room for a conversation that is lacking.
     const needed = `${formatBytes(sum(demands.map(({ weights }) => weights)))} (${parts})`;
     return `--preset ${preset} does not fit ${memory.name}: it needs ${needed} and room for a conversation, and ${share}. ${whatFits(question)}`;
   }
@@ -99,7 +99,7 @@ const shareOf = ({ memory: { bytes, from }, engine }: Question): MemoryShare => 
   taken: 0,
 });
 
-/** What a model will ask of the plan. Its weights and what computing takes are one number in the table. */
+/** A model's demand in the memory plan. In the table the memory of weights and of computing is one number. */
 function demandOf({ model, parts }: Load, preset: string, { memory, engine }: Question): ModelDemand {
   const { id, task, kv } = model;
   const bytes = presetBytes(PRESETS[preset]!, model, memory.software ? 'software' : 'gpu');
@@ -127,7 +127,7 @@ function demandOf({ model, parts }: Load, preset: string, { memory, engine }: Qu
   };
 }
 
-/** Ways out: smaller presets and the largest chat model beside the other two, each with the tokens it would have room for, and the operator's word. */
+/** Ways out: smaller presets, and the largest chat model that fits beside the other two, each with the number of tokens that it leaves room for. */
 function whatFits(question: Question): string {
   const { preset: name, loads } = question;
   const fitting = (models: readonly RecommendedModel[], preset: string): string | undefined => {

@@ -1,4 +1,4 @@
-/** Text files that settings name: keys, certificates, a config file. */
+/** Reads the text files that settings name: keys, certificates, a config file. */
 import { readFileSync } from 'node:fs';
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -8,7 +8,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not read it',
 };
 
-/** The text of a file that a setting names, without the mark that Windows' programs begin it with; throws an Error that says in words why it cannot be read. */
+/** Reads a text file that a setting names, without the byte order mark that Windows programs write; throws an Error that says why it cannot be read. */
 export function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');

@@ -6,7 +6,7 @@ import type { Flag, SettingKey, Settings } from './flags.ts';
 /** A mistake in the settings; the message is one line for the operator. */
 export class SettingsError extends Error {}
 
-/** A setting's value, in the type that its row has. */
+/** A setting's value, in the type of its row. */
 export type Value = string | number | boolean | readonly string[] | readonly number[];
 
 /** Reads settings: command line over environment over --config file over defaults. `readFile` gives the text of the file. */
@@ -24,7 +24,7 @@ export function readSettings(
   return { ...DEFAULTS, ...Object.fromEntries(checked) } as Settings;
 }
 
-/** What the operator asked for by name, unchecked: readSettings without the defaults. */
+/** Settings that the operator gave, unchecked: readSettings without the defaults. */
 export function givenSettings(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -33,19 +33,19 @@ export function givenSettings(
   return new Map([...gather(argv, env, readFile)].filter(([, found]) => isGiven(found)));
 }
 
-/** What was given, and how it is called where it was: `--port`, `PARLEY_PORT`, `'port' in FILE`. */
+/** A setting's value as it was given, and the name that it had there: `--port`, `PARLEY_PORT`, `'port' in FILE`. */
 export interface Given {
   readonly raw: unknown;
   readonly place: string;
 }
 
-/** Null in a file is a setting that is left out. */
+/** Whether a setting was given; null in a file counts as left out. */
 const isGiven = (found: Given | undefined): found is Given => found?.raw !== undefined && found.raw !== null;
 
-/** What an error calls a setting, and its value where that is to be shown: by where it was given, else by its flag. */
+/** Returns how an error names a setting, with its value if that is to be shown: as where it was given, or else by its flag. */
 export type Called = (key: SettingKey, value?: Value) => string;
 
-/** How errors call these settings. */
+/** Returns how errors name these settings. */
 export function calledAs(given: ReadonlyMap<SettingKey, Given>): Called {
   return (key, value) => {
     const place = given.get(key)?.place ?? `--${nameOf(key)}`;
@@ -81,7 +81,7 @@ function flagNamed(name: string, where: string): Flag {
   return flag;
 }
 
-/** --name value, --name=value, --switch, --no-switch. */
+/** Parses --name value, --name=value, --switch and --no-switch. */
 function parseArgv(argv: readonly string[]): Map<SettingKey, Given> {
   const given = new Map<SettingKey, Given>();
   for (let i = 0; i < argv.length; i++) {
@@ -91,7 +91,7 @@ function parseArgv(argv: readonly string[]): Map<SettingKey, Given> {
     const negated = key.startsWith('no-') && FLAGS.some(({ name, type }) => name === key.slice(3) && type === 'boolean');
     const flag = flagNamed(negated ? key.slice(3) : key, `--${key}`);
     const next = argv[i + 1];
-    // It would be left unread, and `--no-autotune=false` mean its opposite.
+    // The value would be ignored, and `--no-autotune=false` mean the opposite.
     if (negated && inline !== undefined) throw new SettingsError(`--${key} takes no value; --${flag.name}=false says the same`);
     const take = (raw: unknown): unknown => given.set(flag.key, { raw, place: `--${key}` });
     if (negated) take(false);
@@ -103,7 +103,7 @@ function parseArgv(argv: readonly string[]): Map<SettingKey, Given> {
   return given;
 }
 
-/** `called` is the setting that names the file. */
+/** Parses the --config file; `called` names the setting that names it. */
 function parseFile(path: string, readFile: (path: string) => string, called: string): [SettingKey, unknown][] {
   let value: unknown;
   try {
@@ -119,7 +119,7 @@ function check(flag: Flag, { raw, place }: Given): Value {
   const words = 'words' in flag ? (flag.words ?? []) : [];
   const must = (what: string): SettingsError =>
     new SettingsError(`${withValue(place, raw)}: must be ${[...words, ''].join(' or ')}${what}`);
-  // A key that is empty would let nobody in, and an empty path is the working folder.
+  // An empty API key would let nobody in, and an empty path is the working folder.
   if (raw === '' && flag.type !== 'list') throw new SettingsError(`${place} is empty; give it a value or leave it out`);
   if (typeof raw === 'string' && words.includes(raw)) return raw;
   if ((flag.key === 'apiKey' || flag.key === 'adminKey') && !isSendable(String(raw))) throw new SettingsError(`${place}: ${SENDABLE}`);
@@ -153,7 +153,7 @@ const BOOLEANS: ReadonlyMap<unknown, boolean> = new Map([
   ...([false, 'false', '0'] as const).map((raw) => [raw, false] as const),
 ]);
 
-/** The value in the flag's type; undefined when it is none. */
+/** Converts a value to the flag's type; undefined if it is not valid. */
 function convert({ type }: Flag, raw: unknown): Value | undefined {
   switch (type) {
     case 'boolean':
@@ -174,7 +174,7 @@ function convert({ type }: Flag, raw: unknown): Value | undefined {
   }
 }
 
-/** Of a list: separated by commas, or an array of texts and numbers in a file. */
+/** Elements of a list: separated by commas, or an array of strings and numbers in a file. */
 function items(raw: unknown): readonly (string | number)[] | undefined {
   if (typeof raw === 'string') return raw.split(',');
   const isItem = (item: unknown): item is string | number => typeof item === 'string' || typeof item === 'number';

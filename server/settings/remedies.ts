@@ -1,7 +1,7 @@
-/** Errors of the engine in the words of the command line. */
+/** Words the engine's errors in terms of the command line. */
 import type { EngineError, Remedy } from '../../engine/errors.ts';
 
-/** What went wrong and what its operator can do, in one line. `own` are the options of a command, without dashes: it has not all flags that the server has. */
+/** One line with the error and what the operator can do. `own` are the options of a command, without dashes, which lacks some of the server's flags. */
 export function inFlags({ code, message, remedies, details }: EngineError, own?: readonly string[]): string {
   if (code === 'no_adapter') return `${message}; 'npx parley adapters' lists what there is`;
   const task = details?.['modelTask'];
@@ -14,14 +14,14 @@ export function inFlags({ code, message, remedies, details }: EngineError, own?:
   return `${message}. Ways out${where}: ${ways.map((remedy) => `${remedy.does} (${flagsOf(remedy)})`).join('; ')}.`;
 }
 
-/** What of a remedy a command can do by these options. */
+/** The part of a remedy that a command's options can do. */
 function within({ does, settings }: Remedy, options: readonly string[]): readonly Remedy[] {
   const known = settings.filter(({ name }) => options.includes(dashed(name)));
   return known.length > 0 ? [{ does, settings: known }] : [];
 }
 
 function flagsOf({ settings }: Remedy): string {
-  // A switch takes no value behind it.
+  // A switch takes no value.
   const flagOf = ({ name, value }: Remedy['settings'][number]): string =>
     value === false ? `--no-${dashed(name)}` : `--${dashed(name)}${value === undefined || value === true ? '' : ` ${value}`}`;
   return settings.map(flagOf).join(' or ');

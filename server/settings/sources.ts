@@ -1,4 +1,4 @@
-/** Models named by a source (the hub, a package, an address, a recipe) become folders and files before the engine starts. */
+/** Replaces models that are named by a source (the hub, a package, an address, a recipe) by folders and files before the engine starts. */
 import { existsSync } from 'node:fs';
 import type { EngineConfig, ModelSource } from '../../engine/config.ts';
 import { MODEL_TASKS } from '../../engine/model-types.ts';
@@ -9,24 +9,24 @@ import { resolveSource } from '../../sources/node/index.ts';
 import type { ResolveOptions, Resolved } from '../../sources/node/index.ts';
 import type { ServerConfig } from './config.ts';
 
-/** What a model of this name is sampled with where its own files say nothing. */
+/** Recommended sampling of a model of this name, for use where its own files have none. */
 export function recommendedSampling(source: string | undefined): ModelSource['sampling'] {
   return source === undefined ? undefined : recommendedByName(source)?.sampling;
 }
 
-/** The settings with each model's source replaced by the folder or file that it stands for; fetches what is not here. Throws SourceError. */
+/** Returns the settings with each model's source replaced by its folder or file; fetches models that are not here. Throws SourceError. */
 export async function resolveModels(config: ServerConfig, options: ResolveOptions): Promise<ServerConfig> {
   const found = new Map<ModelTask, Resolved & { readonly named: string }>();
   for (const task of MODEL_TASKS) {
     const path = config.engine[task]?.path;
-    // A folder or file that is there is taken first, and needs no look at caches.
+    // An existing folder or file is taken first, and needs no look at the caches.
     if (path === undefined || (existsSync(path) && !path.endsWith('.json'))) continue;
     found.set(task, { ...(await resolveSource(path, options)), named: modelName(path) });
   }
   const sampling = recommendedSampling(found.get('chat')?.id ?? config.engine.chat?.path);
   if (found.size === 0 && !sampling) return config;
   const engine: Record<string, unknown> = { ...config.engine };
-  // An id that was asked for stays; one made from the source's last part becomes the model's.
+  // An id that was asked for stays; one made from the source's name becomes the model's.
   const idOf = (task: ModelTask, id: string): string => (found.get(task)?.named === id ? found.get(task)!.id : id);
   for (const [task, { path }] of found) engine[task] = { ...config.engine[task], path, id: idOf(task, config.engine[task]?.id ?? '') };
   if (sampling) engine['chat'] = { ...(engine['chat'] as ModelSource), sampling };

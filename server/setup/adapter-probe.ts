@@ -1,7 +1,7 @@
 /**
- * Entry of a child process of `parley adapters`: prints a line of JSON for each adapter that its environment offers. `--list` only names
- * them; `--speed [NAME]` measures one; `--memory [NAME [BYTES]]` tells the memory of one, or takes the operator's word for it. A bad driver may take the process
- * down; the parent then says so.
+ * Entry of a child process of `parley adapters`, which prints a line of JSON for each adapter that its environment offers. `--list` only names them; `--speed
+ * [NAME]` measures one; `--memory [NAME [BYTES]]` reports the memory of one, or takes the operator's number. A bad driver may crash the process, which the parent
+ * then reports.
  */
 import { probeAdapter, probeMemory } from '../../engine/index.ts';
 import type { AdapterReport } from '../../engine/index.ts';
@@ -14,7 +14,7 @@ export type ProbeLine =
   | AdapterMemoryLine
   | { readonly type: 'failed'; readonly name: string; readonly backend: string; readonly problem: string };
 
-/** The adapter that a name chooses, or the standard one, and how much memory a program may count on. */
+/** The adapter that a name selects, or the default one, and the memory that a program may count on. */
 export interface AdapterMemoryLine {
   readonly type: 'memory';
   readonly name: string;
@@ -24,7 +24,7 @@ export interface AdapterMemoryLine {
 }
 
 const print = (line: ProbeLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
-/** Prints what `work` finds of an adapter, or why that cannot be said. */
+/** Prints what `work` finds out about an adapter, or why it cannot. */
 const printOf = async (name: string, backend: string, work: () => Promise<ProbeLine>): Promise<void> => {
   try {
     print(await work());

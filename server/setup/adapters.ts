@@ -1,4 +1,4 @@
-/** `parley adapters`: what WebGPU offers on this machine, how fast it is, and which settings use it. */
+/** `parley adapters`: lists WebGPU's adapters on this machine, their speed, and the settings that select them. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -8,20 +8,21 @@ import type { AdapterMemoryLine, ProbeLine } from './adapter-probe.ts';
 import { TSX_ARGV } from '../tsx.ts';
 
 const PROBE = fileURLToPath(new URL('./adapter-probe.ts', import.meta.url));
-/** A driver may hang as well as crash. */
+/** Most milliseconds of a probe: a driver may hang as well as crash. */
 const PROBE_TIMEOUT_MS = 120_000;
 
 export type { AdapterMemoryLine };
 
+/** One adapter, as `parley adapters` lists it. */
 export interface AdapterRow {
-  /** As Dawn lists it. */
+  /** Name as Dawn lists it. */
   readonly name: string;
   readonly backend: string;
-  /** Driver file; undefined where the system has none. */
+  /** Driver file; undefined if the system has none. */
   readonly driver: string | undefined;
-  /** What --adapter and --adapters call it. */
+  /** Name of the adapter for --adapter and --adapters. */
   readonly choose: string;
-  /** Taken when no setting names one. */
+  /** Whether it is taken when no setting names one. */
   readonly standard: boolean;
   readonly report?: AdapterReport;
   readonly problem?: string;
@@ -33,7 +34,7 @@ interface Found {
   readonly broken: readonly { readonly driver: string; readonly problem: string }[];
 }
 
-/** Prints the adapters, as text or with --json; exits 1 when there are none. */
+/** Prints the adapters, as text or with --json; exits with 1 if there are none. */
 export async function runAdapters(argv: readonly string[]): Promise<void> {
   if (argv.includes('--help') || argv.includes('-h')) {
     process.stdout.write(
@@ -51,13 +52,13 @@ export async function runAdapters(argv: readonly string[]): Promise<void> {
   process.exit(found.rows.length > 0 ? 0 : 1);
 }
 
-/** The adapters that a setting may name, as they are listed. */
+/** Names of the adapters that a setting may name, in the order of Dawn's list. */
 export async function adapterNames(): Promise<readonly string[]> {
   const [listing] = (await probe({}, ['--list'])).lines;
   return listing?.type === 'listed' ? listing.names : [];
 }
 
-/** Probes every driver file in a process of its own, one after the other, so that they do not slow each other down. */
+/** Probes every driver file in its own process, one after the other, so that they do not slow each other down. */
 async function findAdapters(): Promise<Found> {
   const [listing] = (await probe({}, ['--list'])).lines;
   const standard = listing?.type === 'listed' ? listing.standard : undefined;
@@ -77,7 +78,7 @@ async function findAdapters(): Promise<Found> {
   return { rows: found.map((row, index) => ({ ...row, choose: shortName(names, index), standard: index === usual })), broken };
 }
 
-/** The fewest leading words that mean this adapter only, or its name with an index. */
+/** The fewest leading words of a name that match this adapter only, or its name with an index. */
 export function shortName(names: readonly string[], index: number): string {
   const name = names[index]!;
   const means = (part: string): number[] => names.flatMap((other, i) => (other.toLowerCase().includes(part.toLowerCase()) ? [i] : []));
@@ -94,7 +95,7 @@ export function shortName(names: readonly string[], index: number): string {
   return `${name}#${means(name).indexOf(index)}`;
 }
 
-/** The memory of the adapter that a name chooses (undefined: the standard one), told by a process of its own; `given` is the operator's number of bytes. */
+/** Reads the memory of the adapter that a name selects (undefined: the default one) in a child process; `given` is the operator's number of bytes. */
 export async function readAdapterMemory(
   name: string | undefined,
   given: number | undefined,
@@ -103,7 +104,7 @@ export async function readAdapterMemory(
   return lines.find((line) => line.type === 'memory') ?? { problem: failure(lines) ?? problem ?? 'the adapter says nothing of its memory' };
 }
 
-/** How fast the adapter is that a name chooses (undefined: the standard one), measured by a process of its own. */
+/** Measures the speed of the adapter that a name selects (undefined: the default one) in a child process. */
 export async function measureAdapter(name: string | undefined): Promise<AdapterReport | { readonly problem: string }> {
   const { lines, problem } = await probe({}, ['--speed', name ?? '']);
   const found = lines.find((line) => line.type === 'adapter');
@@ -171,7 +172,7 @@ function describeRow({ name, backend, driver, standard, report, problem }: Adapt
   ];
 }
 
-/** The settings that would use what there is. */
+/** Suggests settings that use the adapters. */
 function advice(rows: readonly AdapterRow[]): string[] {
   const usable = rows.filter(({ report }) => report);
   const names = usable.map(({ choose }) => choose);

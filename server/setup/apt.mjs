@@ -1,6 +1,6 @@
 /**
- * Packages of Debian and Ubuntu without installing them: apt with state, lists and cache of its own downloads what the system lacks, and
- * dpkg-deb unpacks it into a folder. Needs no root and changes nothing outside that folder, also as root. Plain Node.
+ * Unpacks packages of Debian and Ubuntu without installing them: apt, with its own state, lists and cache, downloads what the system lacks, and dpkg-deb unpacks
+ * it into a folder. Needs no root, and changes nothing outside that folder, not even as root. Plain Node.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -21,21 +21,21 @@ import { SetupError } from './setup.mjs';
 
 const DPKG_STATUS = '/var/lib/dpkg/status';
 
-/** Fields of /etc/os-release, such as ID and VERSION_CODENAME; empty where there is none. */
+/** Fields of /etc/os-release, such as ID and VERSION_CODENAME; empty if there is none. */
 export function osRelease(file = '/etc/os-release') {
   if (!existsSync(file)) return {};
   const lines = readFileSync(file, 'utf8').matchAll(/^(\w+)="?([^"\n]*)"?$/gm);
   return Object.fromEntries([...lines].map(([, key, value]) => [key, value]));
 }
 
-/** True where apt can fetch packages that fit this system. */
+/** Whether apt can fetch packages that fit this system. */
 export function hasApt() {
   return existsSync(DPKG_STATUS) && ['apt-get', 'dpkg-deb'].every((tool) => spawnSync(tool, ['--version']).status === 0);
 }
 
 /**
- * Unpacks packages, and those they need that the system lacks, into `folder`, which is replaced. `suite`, such as bookworm-backports, is
- * asked first; the machine's mirror is taken for it. Throws a SetupError with apt's own words.
+ * Unpacks packages, and the dependencies that the system lacks, into `folder`, which is replaced. `suite`, such as bookworm-backports, is preferred, and is
+ * fetched from the machine's mirror. Throws a SetupError with apt's own words.
  */
 export function unpackPackages(packages, folder, suite) {
   mkdirSync(CACHE, { recursive: true });
@@ -57,7 +57,7 @@ export function unpackPackages(packages, folder, suite) {
 }
 
 function downloadPackages(packages, apt, suite) {
-  // A source of the machine that does not answer is no obstacle as long as another has the packages.
+  // A configured source that does not answer does not matter as long as another has the packages.
   const update = run('apt-get', ['-q', 'update'], apt.environment);
   if (suite && addSuite(apt, suite)) run('apt-get', ['-q', 'update'], apt.environment);
   const install = ['-q', 'install', '--download-only', '--yes', ...(suite ? ['--target-release', suite] : []), ...packages];
@@ -65,24 +65,24 @@ function downloadPackages(packages, apt, suite) {
   if (status !== 0) throw new SetupError(`apt-get: ${words || update.words || `ended with ${status}`}`);
 }
 
-/** Puts a finished folder in the place of another, of which whoever has its files open notices nothing. */
+/** Replaces a folder by a finished one; processes that have its files open are not affected. */
 export function replaceFolder(finished, folder) {
   mkdirSync(dirname(folder), { recursive: true });
   rmSync(folder, { recursive: true, force: true });
   renameSync(finished, folder);
 }
 
-/** The folders below an unpacked root that hold libraries, the system's usual ones first, for LD_LIBRARY_PATH. */
+/** Lists the folders below an unpacked root that contain libraries, the system's usual ones first, for LD_LIBRARY_PATH. */
 export function libraryFolders(root) {
   const folders = ['usr/lib', 'lib'].map((part) => join(root, part)).filter((folder) => existsSync(folder));
   const libraries = folders
     .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
     .filter((entry) => !entry.isDirectory() && /^lib.*\.so(\.|$)/.test(entry.name));
-  // Some libraries need others in a folder of their package's own, which they name by the path where it would be installed.
+  // Some libraries need others in a folder of their own package, which they name by the path where it would be installed.
   return [...new Set(libraries.map((entry) => entry.parentPath))].sort((a, b) => a.length - b.length);
 }
 
-/** Runs a command; `words` are its complaints, or the last line it wrote. */
+/** Runs a command; `words` are its error messages, or the last line that it wrote. */
 function run(command, argv, env) {
   const child = spawnSync(command, argv, { env: { ...env, LC_ALL: 'C' }, encoding: 'utf8', maxBuffer: 1 << 26 });
   const lines = `${child.stdout ?? ''}\n${child.stderr ?? ''}`.split('\n').filter((line) => line.trim() !== '');
@@ -91,7 +91,7 @@ function run(command, argv, env) {
   return { status: child.status, words: child.error?.message ?? words, stdout: child.stdout ?? '' };
 }
 
-/** apt's folders and settings below `folder`. */
+/** Creates apt's folders and settings below `folder`. */
 function prepareApt(folder) {
   const archives = join(folder, 'cache', 'archives');
   const sources = join(folder, 'sources');
@@ -108,15 +108,15 @@ function prepareApt(folder) {
   return { archives, sources, environment: { ...process.env, APT_CONFIG: file, DEBIAN_FRONTEND: 'noninteractive' } };
 }
 
-/** A folder that the machine's apt is configured with. */
+/** A folder of the machine's apt configuration. */
 function machineFolder(key) {
   const { stdout } = run('apt-config', ['shell', 'FOLDER', `${key}/d`], process.env);
   return /^FOLDER='(.*)'$/m.exec(stdout)?.[1] ?? '/etc/apt/sources.list.d';
 }
 
 /**
- * Text of an apt.conf that keeps everything apt writes below `folder`. From the machine's own configuration (`apt-config dump`) it takes how
- * to download (proxies, certificates, retries) and nothing else: above all no hooks, some of which empty the system's cache.
+ * Text of an apt.conf that keeps everything that apt writes below `folder`. From the machine's own configuration (`apt-config dump`) it takes only how to download
+ * (proxies, certificates, retries): above all no hooks, some of which empty the system's cache.
  */
 export function aptConfiguration(dump, folder) {
   const download = dump
@@ -127,7 +127,7 @@ export function aptConfiguration(dump, folder) {
     'Dir::State::lists': join(folder, 'lists'),
     'Dir::State::status': join(folder, 'status'),
     'Dir::Cache': join(folder, 'cache'),
-    // apt's index of its lists is made anew each time; kept, it would be larger than they are.
+    // apt's index of its lists is built each time; if kept, it would be larger than they are.
     'Dir::Cache::pkgcache': '',
     'Dir::Cache::srcpkgcache': '',
     'Dir::Log': join(folder, 'log'),
@@ -136,7 +136,7 @@ export function aptConfiguration(dump, folder) {
     'Dir::Etc::preferences': '/dev/null',
     'Dir::Etc::preferencesparts': '/dev/null',
     'Dir::Etc::sourceparts': join(folder, 'sources'),
-    // The user _apt that root's downloads run as may not reach the checkout.
+    // Root's downloads run as the user _apt, who may not be able to read the checkout.
     'APT::Sandbox::User': 'root',
     'APT::Install-Recommends': 'false',
     'Acquire::Languages': 'none',
@@ -145,7 +145,7 @@ export function aptConfiguration(dump, folder) {
   return `${[...download, ...Object.entries(own).map(([key, value]) => `${key} "${value}";`)].join('\n')}\n`;
 }
 
-/** Adds a suite to apt's own sources, from where the machine takes the release it belongs to; false where the machine has it. */
+/** Adds a suite to apt's own sources, from the mirror of the machine's release; false if the machine has the suite already. */
 function addSuite({ sources, environment }, suite) {
   const format = '$(ORIGIN)|$(CODENAME)|$(COMPONENT)|$(SOURCESENTRY)';
   const { stdout } = run('apt-get', ['indextargets', '--format', format, 'Identifier: Packages'], environment);
@@ -158,9 +158,7 @@ function addSuite({ sources, environment }, suite) {
   return true;
 }
 
-/**
- * The entry of a sources file (`index`: line of a .list, stanza of a .sources, from 1) for another suite: same mirror, same keyring, only main.
- */
+/** Rewrites an entry of a sources file (`index`: line of a .list, stanza of a .sources, from 1) for another suite: same mirror, same keyring, only main. */
 export function suiteSource(text, file, index, suite) {
   if (file.endsWith('.list')) {
     const line = text.split('\n')[index - 1] ?? '';

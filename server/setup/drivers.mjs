@@ -1,6 +1,6 @@
 /**
- * An adapter for WebGPU, wherever `npm start` and `npm test` run: the system's, else a software Vulkan driver unpacked into .parley/drivers,
- * which processes find through two variables of their environment. Nothing outside that folder is changed. Plain Node.
+ * Provides a WebGPU adapter for `npm start` and `npm test`: the system's, or else a software Vulkan driver unpacked into .parley/drivers, which processes find
+ * through two environment variables. Nothing outside that folder is changed. Plain Node.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -24,7 +24,7 @@ const SWIFTSHADER = {
   files: ['libvk_swiftshader.so', 'libvulkan.so.1', 'vk_swiftshader_icd.json'],
 };
 
-/** Where each driver lies once unpacked, how it gets there, and what would be faster. */
+/** Where each driver is once unpacked, how it is fetched, and what would be faster. */
 const DRIVERS = {
   mesa: {
     title: "Mesa's software Vulkan driver",
@@ -47,7 +47,7 @@ const DRIVERS = {
 
 const lavapipeFile = () => `lvp_icd.${{ x64: 'x86_64', arm64: 'aarch64' }[process.arch] ?? process.arch}.json`;
 
-/** What planDrivers looks at, on this machine. */
+/** Input of planDrivers for this machine. */
 function machine() {
   const isUnpacked = (name) => existsSync(join(FOLDER, name));
   return {
@@ -60,8 +60,8 @@ function machine() {
 }
 
 /**
- * The ways to a driver where the system has none, in the order in which they are tried: what was unpacked before, then what can be fetched.
- * A driver that was unpacked and does not work (the system's libraries have changed, say) is fetched again.
+ * Lists the ways to a driver if the system has none, in the order in which they are tried: what was unpacked before, then what can be fetched. A driver that was
+ * unpacked but does not work (because the system's libraries have changed, say) is fetched again.
  * @param {{ platform: string, arch: string, release: Readonly<Record<string, string>>, apt: boolean, unpacked: readonly string[] }} machine
  * @returns {{ driver: 'mesa' | 'swiftshader', fetch: boolean, suite?: string }[]}
  */
@@ -78,7 +78,7 @@ export function planDrivers({ platform, arch, release, apt, unpacked }) {
 }
 
 /**
- * Finds an adapter that gives a device, fetching a driver if need be. Returns its name and the variables with which processes find it.
+ * Finds an adapter that gives a device, fetching a driver if necessary. Returns its name and the environment variables with which processes find it.
  * @returns {{ name: string, environment: Record<string, string> }}
  */
 export function ensureAdapter() {
@@ -87,12 +87,12 @@ export function ensureAdapter() {
   throw new SetupError(refusal(found.failures, machine(), isForbidden()));
 }
 
-/** The variables with which a driver unpacked earlier is found; empty where it is not needed or not there. Fetches nothing. */
+/** Environment variables with which processes find a driver that was unpacked earlier; empty if it is not needed or not there. Fetches nothing. */
 export function unpackedDriver() {
   return findAdapter(({ fetch }) => !fetch).environment ?? {};
 }
 
-/** Tries the system, then every way that `may` be gone. */
+/** Tries the system's drivers, then every way for which `may` returns true. */
 function findAdapter(may) {
   const { name, problem, hopeless } = probeAdapter({});
   if (name) return { name, environment: {} };
@@ -119,7 +119,7 @@ function findAdapter(may) {
 
 const describeFailures = (failures) => failures.map(({ what, problem }) => `${what}: ${problem}`).join('; ');
 
-/** What is told at every start with a driver of our own. */
+/** Line that is printed at every start with an unpacked driver. */
 export function usedLine(driver, name, failures) {
   const { title, faster } = DRIVERS[driver];
   return (
@@ -128,7 +128,7 @@ export function usedLine(driver, name, failures) {
   );
 }
 
-/** Why there is no adapter, and what to do. */
+/** Message that there is no adapter, why, and what to do. */
 export function refusal(failures, { platform, arch }, forbidden) {
   const problem = `No usable WebGPU adapter (${describeFailures(failures)}).`;
   const install = 'Install a graphics driver with Vulkan, Metal or Direct3D 12';
@@ -139,7 +139,7 @@ export function refusal(failures, { platform, arch }, forbidden) {
   return `${problem}${own} ${install}; Mesa 24 or newer has one for the CPU.`;
 }
 
-/** Variables that make the Vulkan loader of a process find an unpacked driver; they must be there when the process starts. */
+/** Environment variables that make a process's Vulkan loader find an unpacked driver; they must be set when the process starts. */
 function driverEnvironment(driver, folder) {
   const { icd, libraries, title } = DRIVERS[driver];
   const file = icd(folder).find((path) => existsSync(path));
@@ -148,7 +148,7 @@ function driverEnvironment(driver, folder) {
   return { VK_DRIVER_FILES: file, LD_LIBRARY_PATH: folders.join(delimiter) };
 }
 
-/** Asks for adapter and device in a child process: a bad driver may crash it, and the loader reads these variables where a process starts. */
+/** Requests adapter and device in a child process: a bad driver may crash it, and the Vulkan loader reads these variables when a process starts. */
 export function probeAdapter(environment) {
   const child = spawnSync(process.execPath, [fileURLToPath(new URL('./probe-adapter.mjs', import.meta.url))], {
     cwd: ROOT,
@@ -164,7 +164,7 @@ export function probeAdapter(environment) {
   };
 }
 
-/** Gets the archive by the user's npm, so that its mirror, proxy and certificates hold. */
+/** Downloads the archive with the user's npm, so that its mirror, proxy and certificates are used. */
 function fetchSwiftShader(folder) {
   const { name, version, integrity } = SWIFTSHADER;
   say(`fetching SwiftShader with npm (70 MB, of which ${shown(folder)} keeps 7); the system stays as it is`);
@@ -182,7 +182,7 @@ function fetchSwiftShader(folder) {
   }
 }
 
-/** Unpacks the driver's files from the package's archive into `folder`, unless the archive's hash is another. */
+/** Unpacks the driver's files from the package's archive into `folder`; throws a SetupError if the archive has another hash. */
 export function unpackSwiftShader(archive, folder, integrity) {
   const found = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
   if (found !== integrity) throw new SetupError(`SwiftShader's archive was refused: its hash is ${found} instead of ${integrity}`);

@@ -1,25 +1,22 @@
-/**
- * Where things lie in the repository. The package that is made of it has a file of the same names in this one's place (library/build/layout.mjs).
- * Plain Node.
- */
+/** Paths within the repository. In the package, library/build/layout.mjs, which has the same exports, takes the place of this file. Plain Node. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** What the server brings besides code lies below it: `models/` with recipes and the model that tells speech from noise. */
+/** Folder of the server's files besides code: `models/` with recipes and the model that tells speech from noise. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /**
- * Folder in whose `models/` the bundled models lie; undefined where they are not installed.
+ * Folder whose `models/` contains the bundled models; undefined if they are not installed.
  * @type {string | undefined}
  */
 export const BUNDLED = ROOT;
-/** What is fetched, and what tests write. It may be deleted at any time. */
+/** Folder for downloads and for what tests write. It may be deleted at any time. */
 export const CACHE = join(ROOT, '.parley');
 /** The built playground. */
 export const PAGE = join(ROOT, 'dist', 'web');
 /**
- * What the page asks for and its folder has not: folders by the path that they are asked under, each looked into in turn.
+ * Folders of files that the page requests but its own folder lacks, by the path below which they are requested; each is searched in turn.
  * @type {Readonly<Record<string, readonly string[]>>}
  */
 export const BESIDE_PAGE = {};
-/** Whether packages are installed and the page is built when they are wanted, and TypeScript runs through tsx: not so in a package. */
+/** Whether missing packages are installed, the page is built, and TypeScript runs through tsx; false in the published package. */
 export const IS_REPOSITORY = true;

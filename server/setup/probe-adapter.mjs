@@ -1,4 +1,4 @@
-/** Prints one line of JSON about the WebGPU adapter that Parley would use, or exits with the reason on stderr: 1, or 2 where no driver would help. */
+/** Prints one line of JSON about the WebGPU adapter that Parley would use. Otherwise exits with the reason on stderr: with 1, or with 2 if no driver would help. */
 const { create } = await import('webgpu').catch((error) => {
   console.error(`the npm package webgpu does not run on this system: ${error.message.split('\n')[0]}`);
   process.exit(2);

@@ -1,7 +1,7 @@
 /**
- * What `npm start` and `npm test` do before anything else can run: they install the npm packages and build the playground. drivers.mjs sees
- * to the adapter. Plain Node, because nothing is installed yet. Each run checks afresh what is missing (well under a second), so nothing is
- * installed twice. Nothing outside the checkout changes. PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
+ * First steps of `npm start` and `npm test`: installs the npm packages and builds the playground; drivers.mjs provides the adapter. Plain Node, because nothing is
+ * installed yet. Each run checks what is missing (in well under a second), so nothing is installed twice. Nothing outside the checkout changes.
+ * PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
@@ -11,16 +11,16 @@ import { outliveReaders } from '../closed-pipe.mjs';
 import { CACHE, IS_REPOSITORY, PAGE, ROOT } from './layout.mjs';
 
 const MINIMUM_NODE = [20, 19];
-/** A path as people would type it; whole where there is no current folder any more. */
+/** A path as people would type it, relative to the current folder; absolute if that no longer exists. */
 export const shown = (path) => (folderProblem() === undefined ? relative(process.cwd(), path) : path);
-/** How everything fetched goes away again. */
+/** Hint for removing everything that was fetched. */
 export const REMOVE = `To remove it: rm -r ${shown(CACHE)}`;
 
 export const say = (line) => process.stderr.write(`setup: ${line}\n`);
-/** Whether the user has forbidden to install and fetch, in any of the words that sources/node/settings.ts takes for yes. */
+/** Whether the user has forbidden to install and fetch, in any spelling of yes that sources/node/settings.ts accepts. */
 export const isForbidden = () => ['1', 'on', 'yes', 'true'].includes((process.env.PARLEY_NO_INSTALL ?? '').toLowerCase());
 
-/** A failure that the user can mend; printed without a stack. `exitCode` 2: the same start would meet it again. */
+/** A failure that the user can mend, printed without a stack. `exitCode` 2: the same start would meet it again. */
 export class SetupError extends Error {
   constructor(message, exitCode = 1) {
     super(message);
@@ -28,7 +28,7 @@ export class SetupError extends Error {
   }
 }
 
-/** The code of what hides the current folder; undefined where it is there. On Unix it can be deleted under a shell that stands in it. */
+/** Error code of a missing current folder; undefined if it exists. On Unix it can be deleted while a shell is in it. */
 function folderProblem() {
   try {
     process.cwd();
@@ -51,12 +51,13 @@ export async function withSetup(main) {
   }
 }
 
-/** Files that settings name are looked for in it, and without one Node ends wherever it is asked for. */
+/** Requires the current folder: files that settings name are looked for in it, and if it is missing, Node ends wherever it is asked for. */
 function requireCurrentFolder() {
   const problem = folderProblem();
   if (problem !== undefined) throw new SetupError(`the current folder is not there any more (${problem}); change to another one`, 2);
 }
 
+/** Throws a SetupError if this version of Node is too old. */
 export function requireNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major > MINIMUM_NODE[0] || (major === MINIMUM_NODE[0] && minor >= MINIMUM_NODE[1])) return;
@@ -72,7 +73,7 @@ const isWritable = (folder) => {
   }
 };
 
-/** Uploads are decoded into the folder for temporary files, and tsx keeps what it has translated there. */
+/** Requires a writable folder for temporary files: uploads are decoded into it, and tsx caches its output there. */
 export function requireTemporaryFolder() {
   const folder = tmpdir();
   try {
@@ -82,7 +83,7 @@ export function requireTemporaryFolder() {
   }
 }
 
-/** Runs `npm ci` unless node_modules already holds what the lock file asks for. `dev` adds what only tests need. */
+/** Runs `npm ci`, unless node_modules has what the lock file asks for. `dev` adds what only tests need. */
 export function installPackages({ dev }) {
   if (!IS_REPOSITORY) return;
   const lacking = missingPackages(dev);
@@ -95,14 +96,14 @@ export function installPackages({ dev }) {
   if (done.status !== 0) throw new SetupError('npm could not install the packages (its message is above).');
 }
 
-/** Runs the npm that runs this, else the one on the PATH; returns what spawnSync does. */
+/** Runs the npm that runs this process, or else the one on the PATH; returns the result of spawnSync. */
 export function runNpm(command, options) {
   const npm = process.env.npm_execpath;
   if (npm?.endsWith('.js')) return spawnSync(process.execPath, [npm, ...command], options);
   return spawnSync('npm', command, { ...options, shell: process.platform === 'win32' });
 }
 
-/** Compares the lock file with npm's own record of node_modules. Packages for other platforms are optional and not looked at. */
+/** Lists missing packages, by comparing the lock file with npm's own record of node_modules. Packages for other platforms are optional and ignored. */
 function missingPackages(dev) {
   const wanted = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).packages;
   const record = join(ROOT, 'node_modules', '.package-lock.json');
@@ -114,10 +115,10 @@ function missingPackages(dev) {
   });
 }
 
-/** Builds the playground into dist/web, which is returned, unless that is newer than all it is made of. Without it the listeners still serve. */
+/** Builds the playground into dist/web, unless that is newer than its sources; returns the folder. Without it the listeners still serve. */
 export function buildPlayground() {
   if (!IS_REPOSITORY) return PAGE;
-  // The page's self-test is made of test/.
+  // The page's self-test is built from test/.
   const parts = ['web', 'engine', 'sources', 'shaders', 'models', 'test', 'package-lock.json']
     .map((path) => join(ROOT, path))
     .filter(existsSync);
@@ -142,7 +143,7 @@ export function buildPlayground() {
   return PAGE;
 }
 
-/** Milliseconds since 1970 of the latest change to a file or to anything in a folder. */
+/** Time of the latest change to a file, or to anything in a folder, in milliseconds since 1970. */
 function newestChange(path) {
   const { mtimeMs } = statSync(path);
   if (!statSync(path).isDirectory()) return mtimeMs;

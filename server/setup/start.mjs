@@ -21,12 +21,12 @@ await withSetup(() => {
 
 function run(argv) {
   const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-  // As a URL: a bare name would be resolved from the working directory, where tsx need not be.
+  // As a URL, because a bare name would be resolved from the working directory, where tsx need not be installed.
   const loader = IS_REPOSITORY ? ['--import', import.meta.resolve('tsx')] : [];
-  // The IPC channel closes with this process: so the server notices that this one was killed, and can pass on no more signals.
+  // The IPC channel closes with this process, so the server notices if this process was killed and can no longer pass signals on.
   const options = { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], env: { ...process.env, PARLEY_STARTED: '1' } };
   const server = spawn(process.execPath, [...loader, main, ...argv], options);
-  // Ctrl-C in a terminal reaches the server directly as well; it takes two within half a second for one.
+  // Ctrl-C in a terminal also reaches the server directly; it takes two within half a second for one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => server.kill(signal));
   server.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
 }

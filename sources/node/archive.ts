@@ -1,4 +1,4 @@
-/** Reads wheels (zip) and npm's packages (tar.gz): names are checked before anything is written, links are refused, sizes are bounded. */
+/** Reads wheels (zip) and npm's packages (tar.gz). Names are checked before anything is written, links are refused, and sizes are bounded. */
 import { once } from 'node:events';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
@@ -16,11 +16,11 @@ export interface Member {
   readonly size: number;
 }
 
-/** Weights hardly shrink; an archive that would grow by more than this is made to fill disks. */
+/** Largest ratio of unpacked to packed bytes. Weights hardly compress, so an archive that grows by more is made to fill disks. */
 const MAX_GROWTH = 200;
 const MAX_MEMBERS = 100_000;
 
-/** The names and sizes of the files in an archive; throws SourceError when one of them could leave a folder. */
+/** Lists the files in an archive; throws SourceError if one of their names could lead out of a folder. */
 export async function listArchive(archive: string): Promise<Member[]> {
   const members: Member[] = [];
   const limit = (await stat(archive)).size * MAX_GROWTH + 2 ** 20;
@@ -37,13 +37,13 @@ export async function listArchive(archive: string): Promise<Member[]> {
   return members;
 }
 
-/** The folders that a path lies in. */
+/** The folders that contain a path, the outermost first. */
 function foldersOf(path: string): string[] {
   const parts = path.split('/');
   return parts.slice(1).map((_, count) => parts.slice(0, count + 1).join('/'));
 }
 
-/** Writes members below a folder, by their paths. */
+/** Extracts members below a folder, under their paths. */
 export async function extract(archive: string, paths: ReadonlySet<string>, folder: string, signal: AbortSignal): Promise<void> {
   await eachMember(archive, async ({ path }, open) => {
     if (!paths.has(path)) return;
@@ -84,7 +84,7 @@ const UNIX_LINK = 0o120000;
 
 async function eachOfZip(archive: string, take: Take): Promise<void> {
   const { openPromise } = await import('yauzl');
-  // Names are checked here, with our words.
+  // Names are checked here, with our own messages.
   const zip = await openPromise(archive, { lazyEntries: true, decodeStrings: false, autoClose: false });
   try {
     for await (const entry of zip.eachEntry()) {
@@ -107,11 +107,11 @@ async function eachOfTar(archive: string, take: Take): Promise<void> {
     const isFile = ['File', 'OldFile', 'ContiguousFile'].includes(entry.type);
     if (!isFile && entry.type !== 'Directory') throw refused(archive, `holds a ${entry.type} (${quoteName(entry.path)})`);
     checkName(archive, entry.path.replace(/\/$/, ''));
-    // npm's archives have one outer folder, which npm takes away as well.
+    // npm's archives have one outer folder, which npm removes too.
     const path = entry.path.slice(entry.path.indexOf('/') + 1);
     if (isFile) await take({ path, size: entry.size }, async () => entry as unknown as Readable);
   };
-  // The next entry comes when this one has been read to its end.
+  // The next entry is emitted once this one has been read to its end.
   const onReadEntry = (entry: ReadEntry): void => {
     const ended = visit(entry).catch((error: unknown) => (failure ??= error));
     visits.push(

@@ -1,4 +1,4 @@
-/** What lies in the caches, and how it goes away again. */
+/** Lists and removes what is in the caches. */
 import { readFile, readdir, readlink, realpath, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { chooseFiles } from '../choose.ts';
@@ -20,21 +20,21 @@ import type { SourceSettings } from './settings.ts';
 
 /** A model in a cache. */
 export interface CachedModel {
-  /** What names it: in a flag, and to `removeCached`. */
+  /** Name of the model for flags and for `removeCached`. */
   readonly source: string;
   /** Bytes on disk. */
   readonly size: number;
   readonly format: ModelFormat | 'other';
-  /** Its folder. */
+  /** Path of its folder. */
   readonly path: string;
-  /** False where a pull was only begun. */
+  /** False if a pull was begun but not completed. */
   readonly complete: boolean;
 }
 
-/** Contents on their way, ours with their notes and those of Hugging Face's own tools: they belong to no commit yet. */
+/** Names of partial downloads, ours with their notes and those of Hugging Face's own tools: they belong to no commit yet. */
 const UNFINISHED = /\.(parley-part|incomplete)(\.|$)/;
 
-/** Everything in both caches, the hub's first, each by name. */
+/** Lists both caches, the hub's first, each by name. */
 export async function listCache(settings: SourceSettings): Promise<CachedModel[]> {
   return [...(await listHub(settings.hubCache)), ...(await listOwn(settings.ownCache))];
 }
@@ -53,13 +53,13 @@ async function listHub(cache: string): Promise<CachedModel[]> {
   return found.flat();
 }
 
-/** Whether contents lie here that no commit has yet: files get their names when all of them are there. */
+/** Whether there are blobs that no commit has yet: files get their names only once all of them are there. */
 async function isBegun({ folder }: CachedRepo): Promise<boolean> {
   const blobs = await readdir(join(folder, 'blobs')).catch((): string[] => []);
   return blobs.some((blob) => UNFINISHED.test(blob)) || (blobs.length > 0 && (await entriesBelow(join(folder, 'snapshots'))).length === 0);
 }
 
-/** What can be read of a model's commits, as far as their files are here. */
+/** Formats of a model's commits, as far as their files are here. */
 async function formatsOf(repo: CachedRepo): Promise<ModelFormat[]> {
   const commits = await readdir(join(repo.folder, 'snapshots')).catch(() => []);
   const formats = await Promise.all(
@@ -95,7 +95,7 @@ function formatOf(files: readonly { readonly path: string; readonly size: number
   }
 }
 
-/** Removes what the caches have of a source: a model, one of its revisions, or one file. Returns the bytes that are free now; throws SourceError. */
+/** Removes what the caches have of a source: a model, one of its revisions, or one file. Returns the number of bytes freed; throws SourceError. */
 export async function removeCached(text: string, settings: SourceSettings): Promise<number> {
   const recommended = recommendedModel(text);
   if (recommended) return removeRecommended(recommended, settings);
@@ -111,7 +111,7 @@ export async function removeCached(text: string, settings: SourceSettings): Prom
   return removeHub(text, source, settings.hubCache);
 }
 
-/** From wherever it came, which may be several places. */
+/** Removes a recommended model from every source that it was fetched from. */
 async function removeRecommended({ id, sources }: RecommendedModel, settings: SourceSettings): Promise<number> {
   const freed: number[] = [];
   for (const source of sources) {
@@ -128,7 +128,7 @@ async function removeRecommended({ id, sources }: RecommendedModel, settings: So
 const notHere = (text: string, cache: string): SourceError =>
   new SourceError('missing', `${text} is not in ${cache}; 'parley models' lists what is`);
 
-/** The folder of what comes from packages and addresses: by its source, its recipe, or its name in the cache. */
+/** Folder in Parley's own cache of a model from packages or URLs, found by its source, its recipe, or its name in the cache. */
 async function findOwn(text: string, settings: SourceSettings): Promise<string | undefined> {
   const cached = (await listOwn(settings.ownCache)).find(({ source }) =>
     [text, text.replace(/#sha256=\w+$/, ''), resolve(text)].includes(source),
@@ -171,7 +171,7 @@ async function removeHub(text: string, source: HubSource, cache: string): Promis
   return before - (await folderBytes(repo.folder));
 }
 
-/** What other weights that are here need too, such as the voices of Kokoro beside each of its ONNX files. */
+/** Files that other weights in the cache need too, such as the voices beside each of Kokoro's ONNX files. */
 function sharedFiles(here: readonly RepoFile[], removed: readonly { readonly path: string }[]): ReadonlySet<string> {
   const paths = new Set(removed.map(({ path }) => path));
   const needed = here.flatMap(({ path }): readonly RepoFile[] => {
@@ -184,7 +184,7 @@ function sharedFiles(here: readonly RepoFile[], removed: readonly { readonly pat
   return new Set(needed.map(({ path }) => path));
 }
 
-/** Removes commits without files, the names of commits that are gone, and contents that no commit has any more. */
+/** Removes commits without files, refs of commits that are gone, and blobs that no commit uses any more. */
 async function removeUnused({ folder }: CachedRepo): Promise<void> {
   const links = await entriesBelow(join(folder, 'snapshots'));
   const used = new Set(await Promise.all(links.map(async (path) => (await readlink(path).catch(() => path)).split(/[\\/]/).at(-1)!)));

@@ -1,4 +1,4 @@
-/** What every kind of pull is handed: settings, doors to the outside, and whom it tells how far it is. */
+/** Context of every kind of pull: settings, access to network and disk, and the receiver of its progress. */
 import type { ModelFormat } from '../choose.ts';
 import type { SourceError } from '../errors.ts';
 import type { PullProgress } from '../progress.ts';
@@ -8,45 +8,48 @@ import { checkedFetch } from './http.ts';
 import type { Environment, SourceSettings } from './settings.ts';
 import { sourceSettings } from './settings.ts';
 
+/** Options of finding and fetching models. */
 export interface ResolveOptions {
-  /** Default: the process's. */
+  /** Environment variables; default: the process's. */
   readonly env?: Environment;
-  /** The fetch below the checks of redirects and tokens. */
+  /** Fetch to use beneath the checks of redirects and tokens. */
   readonly fetch?: typeof fetch;
-  /** Stops; what came is kept. */
+  /** Stops the pull; what was fetched is kept. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: PullProgress) => void;
-  /** One line that a person should know. */
+  /** Receives a line that the user should see. */
   readonly onNote?: (line: string) => void;
   /** Asks the hub for a newer commit although one is in the cache. */
   readonly update?: boolean;
   readonly disk?: DiskAccess;
   readonly tuning?: Partial<Tuning>;
-  /** Shared by the pulls of one run. */
+  /** What the pulls of one run share. */
   readonly learnt?: Learnt;
 }
 
-/** What pulls of one run learn about the outside. */
+/** What the pulls of one run have learnt about the network. */
 export interface Learnt {
   /** Why the hub cannot be reached. */
   hubIsAway?: SourceError;
 }
 
+/** Limits and intervals of downloads. */
 export interface Tuning {
-  /** Bytes asked for in one request. */
+  /** Bytes per request. */
   readonly pieceBytes: number;
-  /** Requests at a time. */
+  /** Most concurrent requests. */
   readonly connections: number;
-  /** Attempts in a row that bring nothing, before a file is given up. */
+  /** Consecutive attempts without data after which a file is given up. */
   readonly attempts: number;
-  /** Before the second attempt; doubled for each further one. */
+  /** Milliseconds before the second attempt; doubled for each further one. */
   readonly retryMs: number;
-  /** Between looks at what another process is fetching. */
+  /** Milliseconds between checks of another process's pull. */
   readonly pollMs: number;
-  /** A connection that brings nothing for this long is given up. */
+  /** Milliseconds without data after which a connection is given up. */
   readonly idleMs: number;
 }
 
+/** ResolveOptions with everything filled in. */
 export interface PullContext {
   readonly settings: SourceSettings;
   readonly env: Environment;
@@ -60,9 +63,9 @@ export interface PullContext {
   readonly learnt: Learnt;
 }
 
-/** A model that lies on this machine. */
+/** A model on this machine. */
 export interface Resolved {
-  /** The source, shortened to what people call the model. */
+  /** Short name of the model, from its source. */
   readonly id: string;
   /** The folder or file to load. */
   readonly path: string;
@@ -70,14 +73,14 @@ export interface Resolved {
   readonly format?: ModelFormat;
   /** The hub's commit. */
   readonly commit?: string;
-  /** Bytes that came over the network now. */
+  /** Bytes that were fetched over the network by this call. */
   readonly fetched: number;
 }
 
-/** Pieces are small enough that a cut loses little where a server has no ranges to speak of, and large enough that asking costs nothing. */
+/** Pieces are small enough that an interruption loses little with a server without useful ranges, and large enough that requests cost nothing. */
 const TUNING: Tuning = { pieceBytes: 32 * 2 ** 20, connections: 8, attempts: 6, retryMs: 500, pollMs: 500, idleMs: 60_000 };
 
-/** The options with everything filled in; throws SourceError for variables that cannot be used. */
+/** Fills in all options; throws SourceError for environment variables that cannot be used. */
 export function pullContext(options: ResolveOptions): PullContext {
   const env = options.env ?? process.env;
   const settings = sourceSettings(env);

@@ -1,17 +1,18 @@
-/** Room on disks, and what a failure to write means. */
+/** Free disk space, and messages for failures to write. */
 import { open, readdir, stat, statfs } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { SourceError } from '../errors.ts';
 import { formatBytes } from '../progress.ts';
 
-/** The doors to the disk that tests put walls behind. */
+/** Access to the disk, which tests replace. */
 export interface DiskAccess {
   open(path: string, flags: string): Promise<Pick<FileHandle, 'write' | 'sync' | 'close'>>;
-  /** Bytes that may still be written to the disk of a folder; undefined where that cannot be known. */
+  /** Bytes that may still be written to a folder's disk; undefined if unknown. */
   free(folder: string): Promise<number | undefined>;
 }
 
+/** The real disk. */
 export const DISK: DiskAccess = {
   open: (path, flags) => open(path, flags),
   free: async (folder) => {
@@ -20,10 +21,10 @@ export const DISK: DiskAccess = {
   },
 };
 
-/** Left for others when a download would fill a disk. */
+/** Bytes left free for others when a download would fill a disk. */
 const SPARE_BYTES = 64 * 2 ** 20;
 
-/** Throws SourceError('disk') when `bytes` more do not fit into `folder`, which exists. */
+/** Throws SourceError('disk') if `bytes` more do not fit into `folder`, which must exist. */
 export async function requireRoom(disk: DiskAccess, folder: string, bytes: number): Promise<void> {
   const free = await disk.free(folder);
   if (bytes === 0 || free === undefined || bytes + SPARE_BYTES <= free) return;
@@ -34,7 +35,7 @@ export async function requireRoom(disk: DiskAccess, folder: string, bytes: numbe
   );
 }
 
-/** A failure of the file system in words; any other stays what it is. */
+/** Converts an error of the file system to a SourceError that explains it; returns any other error unchanged. */
 export function diskError(error: unknown, path: string): unknown {
   const { code, syscall } = (error ?? {}) as NodeJS.ErrnoException;
   const folder = dirname(path);
@@ -48,7 +49,7 @@ export function diskError(error: unknown, path: string): unknown {
     return new SourceError('disk', `this may not be written: ${folder} (${code}); set HF_HOME and PARLEY_CACHE to folders that may`, {
       cause: error,
     });
-  // A link to a disk that is away, a file in a folder's place, a name that is too long.
+  // For example a link to a missing disk, a file in place of a folder, or a name that is too long.
   if (code !== undefined && syscall !== undefined)
     return new SourceError('disk', `nothing can be kept in ${folder} (${code}); HF_HOME and PARLEY_CACHE name other folders`, {
       cause: error,
@@ -63,7 +64,7 @@ export const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Bytes of the files in a folder; links count nothing. */
+/** Total size of the files in a folder, in bytes; links do not count. */
 export async function folderBytes(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const sizes = await Promise.all(

@@ -1,4 +1,4 @@
-/** Fetches one file by ranges, several at a time, goes on where an earlier try ended, and gives it its name only when its hash is right. */
+/** Downloads a file by concurrent range requests, resumes where an earlier try ended, and gives the file its name only if its hash is right. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -11,44 +11,45 @@ import { LONGEST_WAIT_SECONDS } from '../retry-after.ts';
 import type { PullContext } from './context.ts';
 import { PartFile } from './part-file.ts';
 
-/** What its publisher says of a file's content: SHA-256 of its bytes, or the SHA-1 that git gives it (`blob <size>\0`, then the bytes). */
+/** Published hash of a file's content: SHA-256 of its bytes, or the SHA-1 of its git blob (`blob <size>\0`, then the bytes). */
 export interface FileHash {
   readonly kind: 'sha256' | 'git';
   readonly hex: string;
 }
 
+/** A file to download. */
 export interface FileJob {
-  /** For messages. */
+  /** Name for messages. */
   readonly name: string;
   readonly url: string;
   readonly size: number;
-  /** Names this content, so that two versions are never mixed. */
+  /** Identifies the content, so that two versions are never mixed. */
   readonly version: string;
-  /** Sent with each range where the version is a strong ETag. */
+  /** Sent as If-Range with each request, if the version is a strong ETag. */
   readonly ifRange?: string;
-  /** What `tagOf` said of the file before, where no hash tells a mixture of two files. */
+  /** The file's `tagOf` before, if no hash would reveal a mixture of two files. */
   readonly tag?: string;
   readonly hash?: FileHash;
-  /** Where it stands when it is whole. */
+  /** Path of the complete file. */
   readonly to: string;
 }
 
-/** What several files share. */
+/** Shared by the downloads of several files. */
 export interface Downloads {
   readonly context: PullContext;
-  /** Of this pull; aborted when one of its files fails. */
+  /** Signal of this pull; aborted when one of its files fails. */
   readonly signal: AbortSignal;
-  /** Runs a request when there is a free connection. */
+  /** Runs a request once a connection is free. */
   readonly connection: <T>(work: () => Promise<T>) => Promise<T>;
   readonly onBytes: (bytes: number) => void;
   readonly onChecked: (bytes: number) => void;
-  /** An answer that is none of 200 and 206, as an error. */
+  /** Converts a response other than 200 and 206 to an error. */
   readonly refusal: (answer: Response, name: string) => Promise<SourceError>;
-  /** Waits as long as the other side asks for. */
+  /** Waits for as long as the server asks. */
   readonly wait: (seconds: number) => Promise<void>;
 }
 
-/** Waits as long as it is asked to, and says so once, however many requests wait at the time. */
+/** Returns a function that waits for a number of seconds, and notes it once, however many requests are waiting. */
 export function waiter({ signal, onNote }: Pick<PullContext, 'signal' | 'onNote'>): (seconds: number) => Promise<void> {
   let waiting = 0;
   return async (seconds) => {
@@ -61,7 +62,7 @@ export function waiter({ signal, onNote }: Pick<PullContext, 'signal' | 'onNote'
   };
 }
 
-/** Lets `count` run at a time, in the order of asking. */
+/** Returns a function that runs at most `count` tasks at a time, in the order of its calls. */
 export function limiter(count: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -77,15 +78,15 @@ export function limiter(count: number): <T>(work: () => Promise<T>) => Promise<T
   };
 }
 
-/** How a server tells a file from what stands at its address later: its ETag, else the time of its last change. */
+/** A server's identification of a file's version: its ETag, else the time of its last change. */
 export function tagOf(headers: Headers): string | undefined {
   return headers.get('etag') ?? headers.get('last-modified') ?? undefined;
 }
 
-/** The server sends the whole file whatever is asked for, or ranges of another file than before. */
+/** Thrown when a server ignores ranges, or sends ranges of another version of the file. */
 class NoRanges extends Error {}
 
-/** Fetches what is missing of a file; throws SourceError, with what came kept unless its hash is wrong. */
+/** Fetches the missing parts of a file. Throws SourceError; what was fetched is kept, unless its hash is wrong. */
 export async function downloadFile(job: FileJob, downloads: Downloads): Promise<void> {
   const { context } = downloads;
   const part = await PartFile.open(context.disk, job.to, job.size, job.version);
@@ -104,7 +105,7 @@ export async function downloadFile(job: FileJob, downloads: Downloads): Promise<
 }
 
 async function fetchPieces(job: FileJob, part: PartFile, downloads: Downloads, pieces: readonly Range[]): Promise<void> {
-  // Where one piece is given up the others would be too, each only after attempts of its own.
+  // When one piece fails the others would too, each only after attempts of its own.
   const failed = new AbortController();
   const stoppable = { ...downloads, signal: AbortSignal.any([downloads.signal, failed.signal]) };
   const fetching = pieces.map((piece) =>
@@ -120,13 +121,13 @@ async function fetchPieces(job: FileJob, part: PartFile, downloads: Downloads, p
   downloads.signal.throwIfAborted();
   if (!failed.signal.aborted) return;
   if (!(failed.signal.reason instanceof NoRanges)) throw failed.signal.reason;
-  // Over one connection, and all of it, which comes anyway: a server that has ranges sends the whole file where it is another one than before.
+  // All of it over one connection, since all of it is sent anyway: a server with ranges sends the whole file if its version has changed.
   downloads.onBytes(-part.bytes);
   part.forget();
   await downloads.connection(() => fetchPiece(job, part, [0, job.size], downloads, true));
 }
 
-/** Fetches [from, to), as often as it takes while each try brings something. */
+/** Fetches [from, to), and retries for as long as attempts bring data. */
 async function fetchPiece(job: FileJob, part: PartFile, [from, to]: Range, downloads: Downloads, fromStart = false): Promise<void> {
   const { attempts, retryMs } = downloads.context.tuning;
   let fruitless = 0;
@@ -159,7 +160,7 @@ function unreachable(job: FileJob, error: unknown): SourceError {
   });
 }
 
-/** The bytes [from, to) as one request brings them; ends early only by throwing. With `fromStart` the server's whole file is read up to them. */
+/** Yields the bytes [from, to) from one request; ends early only by throwing. With `fromStart` the whole file is requested, and read up to them. */
 async function* bytesOf(job: FileJob, [from, to]: Range, downloads: Downloads, fromStart: boolean): AsyncGenerator<Uint8Array> {
   const { context, signal } = downloads;
   const idle = new AbortController();
@@ -191,7 +192,7 @@ async function* bytesOf(job: FileJob, [from, to]: Range, downloads: Downloads, f
   }
 }
 
-/** How many bytes of the answer come before the ones that were asked for. */
+/** Checks a response; returns the number of bytes in it before the requested ones. */
 function checkAnswer(job: FileJob, [from, to]: Range, answer: Response, fromStart: boolean): number {
   const wrong = (what: string): SourceError =>
     new SourceError('damaged', `${job.name}: the server sends ${what}; expected ${job.size} bytes`);
@@ -204,12 +205,12 @@ function checkAnswer(job: FileJob, [from, to]: Range, answer: Response, fromStar
   const range = answer.headers.get('content-range') ?? '';
   const [, start, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(range) ?? [];
   if (Number(start) !== from || Number(total) !== job.size) throw wrong(`the range ${JSON.stringify(range.slice(0, 60))}`);
-  // Only a strong ETag can be asked for in a request.
+  // Only a strong ETag can be sent as If-Range.
   if (job.tag !== undefined && tagOf(answer.headers) !== job.tag) throw new NoRanges();
   return 0;
 }
 
-/** Compares a fetched file with what its publisher says of it. */
+/** Compares a fetched file with its published hash; undefined if they match. */
 async function hashProblem(job: FileJob, path: string, downloads: Downloads): Promise<SourceError | undefined> {
   const { hash } = job;
   if (!hash) return undefined;
@@ -222,7 +223,7 @@ async function hashProblem(job: FileJob, path: string, downloads: Downloads): Pr
   );
 }
 
-/** A file that is not the one that a recipe names. */
+/** Error for a file without the hash that its recipe or source names. */
 export function wrongHash(name: string, found: string, expected: string): SourceError {
   const hashes = `SHA-256 ${found.slice(0, 12)}…, expected ${expected.slice(0, 12)}…`;
   return new SourceError('damaged', `${name} is not what its hash says (${hashes}); it was thrown away`);

@@ -1,12 +1,13 @@
-/** fetch with each redirect looked at: where a token goes, and what is reached without encryption. */
+/** A fetch that checks each redirect: where a token is sent, and what is reached without encryption. */
 import { SourceError } from '../errors.ts';
 import { isLoopback } from '../source.ts';
 
+/** What `checkedFetch` allows and sends. */
 export interface FetchRules {
-  /** What the token is for: its origin, and no other, gets it. */
+  /** URL that the token is for: only its origin is sent it. */
   readonly endpoint: string;
   readonly token?: string;
-  /** The fetch below; tests count its calls. */
+  /** Underlying fetch; tests count its calls. */
   readonly fetch?: typeof fetch;
 }
 
@@ -14,13 +15,13 @@ const MAX_REDIRECTS = 10;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const USER_AGENT = 'parley';
 
-/** A fetch for GET and HEAD that follows redirects itself; throws SourceError for one that may not be followed. */
+/** Returns a fetch for GET and HEAD that follows redirects itself; it throws SourceError for one that must not be followed. */
 export function checkedFetch({ endpoint, token, fetch: below = globalThis.fetch }: FetchRules): typeof fetch {
   const home = new URL(endpoint).origin;
   return async (input, init) => {
     let url = new URL(typeof input === 'string' || input instanceof URL ? input : input.url);
     checkHop(url, undefined);
-    // Whoever was sent elsewhere once is not trusted with the token when led back.
+    // After a redirect elsewhere the token is not sent again, even if another leads back.
     let isHome = true;
     for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
       isHome &&= url.origin === home;
@@ -48,7 +49,7 @@ function parse(location: string, base: URL): URL {
   }
 }
 
-/** https leads to https only; http stays on this machine. */
+/** Checks a redirect: https may lead to https only, and http must stay on this machine. */
 function checkHop(url: URL, from: URL | undefined): void {
   const who = from ? `${from.host} redirects to ` : '';
   if (url.username !== '' || url.password !== '')

@@ -1,6 +1,6 @@
 /**
- * Hugging Face's cache, as its own tools lay it out: models--owner--name/ with blobs/ (a file for each content, named by its hash), snapshots/COMMIT/
- * (links to blobs, by the files' names) and refs/ (commits by branch and tag). Beside them .parley/ keeps what the hub listed for a commit.
+ * Hugging Face's cache in the layout of its own tools: models--owner--name/ with blobs/ (a file for each content, named by its hash), snapshots/COMMIT/ (links to
+ * blobs, with the files' names) and refs/ (commits by branch and tag). In addition .parley/ keeps the hub's listing of each commit.
  */
 import { copyFile, link, mkdir, readFile, readdir, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
@@ -9,7 +9,7 @@ import { SourceError } from '../errors.ts';
 import { isCommit, isHubName, quoteName } from '../names.ts';
 import { diskError } from './disk.ts';
 
-/** One model's folder in the cache. Names are checked before they come here. */
+/** One model's folder in the cache. Names must have been checked before. */
 export class CachedRepo {
   readonly folder: string;
   readonly id: string;
@@ -19,7 +19,7 @@ export class CachedRepo {
     this.folder = join(cache, folderName(id));
   }
 
-  /** Where the lock of its pulls stands. */
+  /** Path of the lock of its pulls. */
   static lockPath(cache: string, id: string): string {
     return join(cache, '.locks', folderName(id), 'parley.lock');
   }
@@ -32,7 +32,7 @@ export class CachedRepo {
     return join(this.folder, 'blobs', blobName(file));
   }
 
-  /** The commit that a revision was when it was last asked for. */
+  /** The commit of a revision when the hub was last asked. */
   async commitOf(revision: string): Promise<string | undefined> {
     if (isCommit(revision)) return revision;
     const text = (await readFile(join(this.folder, 'refs', ...revision.split('/')), 'utf8').catch(() => '')).trim();
@@ -43,13 +43,13 @@ export class CachedRepo {
     if (!isCommit(revision)) await writeWhole(join(this.folder, 'refs', ...revision.split('/')), commit);
   }
 
-  /** The files of a commit: as the hub listed them, else those that another tool has put here; undefined when nothing is here. */
+  /** The files of a commit: the hub's listing, or else those that another tool has put here; undefined if there are none. */
   async listing(commit: string): Promise<readonly RepoFile[] | undefined> {
     const saved = readListing(await readFile(this.#listingPath(commit), 'utf8').catch(() => ''));
     return saved ?? (await this.filesOf(commit));
   }
 
-  /** Whether it is known which files a commit has in all. */
+  /** Whether the hub's listing of a commit is here, so that all of its files are known. */
   async isListed(commit: string): Promise<boolean> {
     return readListing(await readFile(this.#listingPath(commit), 'utf8').catch(() => '')) !== undefined;
   }
@@ -74,7 +74,7 @@ export class CachedRepo {
     return entries && found.flat();
   }
 
-  /** Whether a file of a commit is here, whole, and in this model's folder. */
+  /** Whether a file of a commit is here, complete, and within this model's folder. */
   async has(commit: string, { path, size }: RepoFile): Promise<boolean> {
     const place = join(this.snapshot(commit), ...path.split('/'));
     const found = await stat(place).catch(() => undefined);
@@ -82,7 +82,7 @@ export class CachedRepo {
     return isBelow(await realpath(this.folder), await realpath(place));
   }
 
-  /** Puts a blob that is here at its name in a commit: a link, or a copy where there are no links. */
+  /** Gives an existing blob its name in a commit: by a link, or a copy if links are not supported. */
   async place(commit: string, file: RepoFile): Promise<void> {
     const blob = this.blob(file);
     const path = join(this.snapshot(commit), ...file.path.split('/'));
@@ -106,7 +106,7 @@ export class CachedRepo {
 
 const folderName = (id: string): string => `models--${id.replace('/', '--')}`;
 
-/** owner/name of a folder of the cache; undefined when it is none of a model. */
+/** owner/name of a folder of the cache; undefined if it is no model's. */
 export function repoOfFolder(name: string): string | undefined {
   const [, owner = '', model = ''] = /^models--(.+?)--(.+)$/.exec(name) ?? [];
   return isHubName(owner) && isHubName(model) ? `${owner}/${model}` : undefined;
@@ -120,7 +120,7 @@ function blobName({ path, sha256, git }: RepoFile): string {
   return name;
 }
 
-/** Whether a path is a folder or in it; both without links. */
+/** Whether a path is a folder or within it; both must be free of links. */
 export function isBelow(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }

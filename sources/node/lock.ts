@@ -1,6 +1,6 @@
 /**
- * One process at a time pulls a model; the others wait, see how far it is, and find the model when it is done. The lock is a file that its owner
- * keeps writing to, so that one left behind by a dead process is known as such, on this machine at once and on a shared disk after a while.
+ * A lock with which one process at a time pulls a model; the others wait, see its progress, and find the model when it is done. The lock is a file that its owner
+ * keeps writing to, so that one left behind by a dead process is recognised, at once on this machine and after a while on a shared disk.
  */
 import { randomUUID } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
@@ -16,12 +16,13 @@ import { diskError } from './disk.ts';
 interface LockRecord {
   readonly token: string;
   readonly pid: number;
-  /** Machine and namespace of process ids: only there does a pid mean this process. */
+  /** Machine and PID namespace: only within it does a pid identify a process. */
   readonly place: string;
   readonly done: number;
   readonly total: number;
 }
 
+/** How to wait for a lock. */
 export interface LockOptions {
   readonly signal: AbortSignal;
   readonly pollMs: number;
@@ -29,7 +30,7 @@ export interface LockOptions {
   readonly onWait: (other: Pick<LockRecord, 'pid' | 'done' | 'total'>) => void;
 }
 
-/** Waits for another process that pulls `what`, and shows how far that one is. */
+/** Lock options of a pull of `what`, which report the progress of another process that holds the lock. */
 export function lockOptions(what: string, { signal, tuning, onProgress }: PullContext): LockOptions {
   return {
     signal,
@@ -38,20 +39,20 @@ export function lockOptions(what: string, { signal, tuning, onProgress }: PullCo
   };
 }
 
-/** What the holder of a lock may do with it. */
+/** A lock, as its holder sees it. */
 export interface HeldLock {
-  /** Tells those who wait how far this is. */
+  /** Publishes the progress for waiting processes. */
   tell(done: number, total: number): void;
-  /** Aborted when another process took the lock, because this one stood still for too long. */
+  /** Aborted if another process took the lock, because this one was suspended for too long to keep writing to it. */
   readonly lost: AbortSignal;
 }
 
 const BEAT_MS = 1_000;
 const STALE_MS = 60_000;
-/** The record has a fixed length, so that it can be written over in place. */
+/** Fixed length of the record, so that it can be overwritten in place. */
 const RECORD_BYTES = 512;
 
-/** Runs `work` while no other process runs with the same lock. */
+/** Runs `work` while holding the lock, so that no other process runs with it. */
 export async function withLock<T>(path: string, options: LockOptions, work: (lock: HeldLock) => Promise<T>): Promise<T> {
   const token = randomUUID();
   const handle = await acquire(path, token, options);
@@ -72,7 +73,7 @@ export async function withLock<T>(path: string, options: LockOptions, work: (loc
   }
 }
 
-/** Whether a living process has the lock. */
+/** Whether a living process holds the lock. */
 export async function isLocked(path: string): Promise<boolean> {
   const found = await readLock(path);
   return found !== undefined && !found.isStale;
@@ -105,14 +106,14 @@ async function create(path: string, token: string): Promise<FileHandle | undefin
     await handle.write(record(token, 0, 0), 0, RECORD_BYTES, 0);
     return handle;
   } catch (error) {
-    // An empty lock would hold the others up until it is old.
+    // An empty lock would block the others until it is old.
     await handle.close();
     await rm(path, { force: true });
     throw diskError(error, path);
   }
 }
 
-/** The present lock; undefined when there is none. */
+/** Reads the current lock; undefined if there is none. */
 async function readLock(path: string): Promise<(LockRecord & { readonly isStale: boolean }) | undefined> {
   let found: LockRecord = { token: '', pid: 0, place: '', done: 0, total: 0 };
   let age = 0;
@@ -121,13 +122,13 @@ async function readLock(path: string): Promise<(LockRecord & { readonly isStale:
     found = JSON.parse(await readFile(path, 'utf8')) as LockRecord;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    // Just created and not yet written; should it stay so, its age decides.
+    // The lock was just created and is not written yet; if it stays so, its age decides.
   }
   const isDead = found.place === PLACE && !isAlive(found.pid);
   return { ...found, isStale: isDead || age > STALE_MS };
 }
 
-/** Takes a dead process's lock away. Two may see the same one: who finds that it has taken a new one puts it back. */
+/** Removes a dead process's lock. Two processes may see the same one: a process that finds that it has removed a new one puts it back. */
 async function removeStale(path: string, token: string): Promise<void> {
   const aside = `${path}.${randomUUID()}`;
   try {

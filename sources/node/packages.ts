@@ -1,6 +1,6 @@
 /**
- * Packages of a registry, fetched by the user's own pip and npm, so that their mirrors, proxies and credentials hold. Only the archive is fetched:
- * no dependencies, no source distributions (whose build would run code), no scripts; nothing is installed.
+ * Fetches packages of a registry with the user's own pip and npm, so that their mirrors, proxies and credentials apply. Only the archive is fetched: no
+ * dependencies, no source distributions (whose build would run code), no scripts; nothing is installed.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, rm } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { diskError, folderBytes } from './disk.ts';
 
 export type PackageName = Pick<PackageSource, 'registry' | 'name' | 'version'>;
 
-/** How each registry's tool may be called, and what is asked of it. */
+/** For each registry: the extension of its archives, the commands that may start its tool, and the message if none does. */
 const TOOLS: Readonly<
   Record<
     PackageSource['registry'],
@@ -30,7 +30,7 @@ const TOOLS: Readonly<
 
 const WATCH_MS = 500;
 
-/** Downloads a package into `folder`, which is emptied first; returns the archive's path. `onBytes` is told how much has come. */
+/** Downloads a package into `folder`, which is emptied first; returns the archive's path. `onBytes` receives the number of bytes so far. */
 export async function fetchPackage(
   source: PackageName,
   folder: string,
@@ -81,7 +81,7 @@ function askFor({ registry, name, version }: PackageName, folder: string): strin
   ];
 }
 
-/** Runs a tool to its end; returns what it said, or undefined when there is no such tool. Throws SourceError when it fails. */
+/** Runs a tool to its end; returns its output, or undefined if it is not installed. Throws SourceError if it fails. */
 async function runTool(
   argv: readonly string[],
   folder: string,
@@ -90,7 +90,7 @@ async function runTool(
   onBytes: (done: number, total?: number) => void,
 ): Promise<string | undefined> {
   const [command, ...rest] = portable(argv);
-  // What is not whole yet is to lie on the same disk, where it is counted.
+  // Partial downloads should be on the same disk, where they are counted.
   const environment = { ...env, TMPDIR: folder, TEMP: folder, TMP: folder };
   const child = spawn(command!, rest, { env: environment, stdio: ['ignore', 'pipe', 'pipe'], signal });
   let said = '';
@@ -112,14 +112,14 @@ async function runTool(
   }
 }
 
-/** npm of Windows is a script, which needs a shell; so npm's own program is run by this Node where it is known. */
+/** On Windows npm is a script, which needs a shell, so npm's own program is run by this Node if its path is known. */
 function portable(argv: readonly string[]): readonly string[] {
   const npm = process.env['npm_execpath'];
   if (argv[0] !== 'npm' || process.platform !== 'win32' || !npm?.endsWith('.js')) return argv;
   return [process.execPath, npm, ...argv.slice(1)];
 }
 
-/** `Downloading name.whl (98.1 MB)`: what pip says before it begins. */
+/** Size in bytes that pip announces before a download: `Downloading name.whl (98.1 MB)`. */
 function announcedBytes(said: string): number | undefined {
   const [, number, unit] = [...said.matchAll(/Downloading \S+ \((\d+(?:\.\d+)?) ([kMG]?)B\)/g)].at(-1) ?? [];
   return number === undefined ? undefined : Number(number) * { '': 1, k: 1e3, M: 1e6, G: 1e9 }[unit as '' | 'k' | 'M' | 'G'];
@@ -131,7 +131,7 @@ function toolError(what: string, argv: readonly string[], said: string, folder: 
   return new SourceError('tool', `${what}: ${command} failed: ${lastError(said)}`);
 }
 
-/** The line of a tool's output that says what is wrong: of Python's own traces the last. */
+/** The line of a tool's output that tells the error: in Python's tracebacks the last. */
 function lastError(said: string): string {
   const lines = said
     .split('\n')

@@ -1,18 +1,18 @@
-/** A file that is not whole yet, and beside it a note of which bytes are there, so that any stop leaves something to go on from. */
+/** A partial file, with a note of which bytes it has, so that a download can be resumed after any interruption. */
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { addRange, rangeBytes, readRanges } from '../ranges.ts';
 import type { Range } from '../ranges.ts';
 import type { DiskAccess } from './disk.ts';
 import { diskError } from './disk.ts';
 
-/** At most this much of what came is fetched again after a process was killed. */
+/** Milliseconds between two notes. After a process was killed, what it fetched within this time is fetched again. */
 const NOTE_EVERY_MS = 1_000;
-/** Room for a note, taken at the beginning: it must be possible to write one when the disk is full. */
+/** Bytes of a note, allocated at the beginning, since it must be possible to write one when the disk is full. */
 const NOTE_BYTES = 4096;
 
 type Handle = Awaited<ReturnType<DiskAccess['open']>>;
 
-/** What a note says. Two notes are written in turns, so that one of them is whole at any time; the higher number holds. */
+/** Content of a note. Two notes are written in turns, so that one of them is always intact; the one with the higher number is valid. */
 interface Note {
   readonly turn: number;
   readonly size: number;
@@ -20,10 +20,11 @@ interface Note {
   readonly done: readonly Range[];
 }
 
-/** `.incomplete` would be taken up by Hugging Face's own client, which knows of no holes. */
+/** Not `.incomplete`, which Hugging Face's own client would resume without knowing of holes. */
 const partPath = (to: string): string => `${to}.parley-part`;
 const notePaths = (part: string): readonly [string, string] => [`${part}.0.json`, `${part}.1.json`];
 
+/** A partial file that is being written. */
 export class PartFile {
   readonly path: string;
   readonly #size: number;
@@ -38,7 +39,7 @@ export class PartFile {
     [this.path, this.#handle, this.#turn, this.#size, this.#version, this.#done] = [path, handle, turn, size, version, done];
   }
 
-  /** Takes up what is there of the same version of the file; anything else is thrown away. `version` names the content, by hash or ETag. */
+  /** Opens the partial file and keeps what it has of the same version; anything else is discarded. `version` identifies the content, by hash or ETag. */
   static async open(disk: DiskAccess, to: string, size: number, version: string): Promise<PartFile> {
     const path = partPath(to);
     const kept = await readNote(path, size, version);
@@ -61,7 +62,7 @@ export class PartFile {
     return rangeBytes(this.#done);
   }
 
-  /** What is here counts no longer. */
+  /** Forgets which bytes are there. */
   forget(): void {
     this.#done = [];
   }
@@ -80,24 +81,24 @@ export class PartFile {
     if (performance.now() - this.#noted > NOTE_EVERY_MS) await this.note();
   }
 
-  /** Writes down what is here. */
+  /** Writes a note of which bytes are there. */
   async note(): Promise<void> {
     this.#noted = performance.now();
     this.#noting = this.#noting.then(() => {
       const note: Note = { turn: ++this.#turn, size: this.#size, version: this.#version, done: this.#done };
-      // The note before this one stays true.
+      // The previous note stays valid.
       return writeNote(notePaths(this.path)[this.#turn % 2]!, note).catch(() => undefined);
     });
     return this.#noting;
   }
 
-  /** Closes it; what came stays for the next time. */
+  /** Closes the file, which is kept for the next try. */
   async close(): Promise<void> {
     await this.note();
     await this.#handle.close();
   }
 
-  /** Gives the whole file its name. */
+  /** Gives the complete file its name. */
   async finish(to: string): Promise<void> {
     try {
       await this.#handle.sync();
@@ -110,7 +111,7 @@ export class PartFile {
     for (const note of notePaths(this.path)) await rm(note, { force: true });
   }
 
-  /** Throws away what came. */
+  /** Discards the file. */
   async discard(): Promise<void> {
     await this.#handle.close();
     await this.#noting;
@@ -118,20 +119,20 @@ export class PartFile {
   }
 }
 
-/** Writes a note over what stands there, which needs no more room. */
+/** Overwrites a note, which needs no additional space. */
 async function writeNote(path: string, note: Note): Promise<void> {
   const text = Buffer.from(JSON.stringify(note).padEnd(NOTE_BYTES));
   const handle = await open(path, 'r+').catch(() => open(path, 'w+'));
   try {
     await handle.write(text, 0, text.length, 0);
-    // A longer one may have stood there.
+    // The previous note may have been longer.
     await handle.truncate(text.length);
   } finally {
     await handle.close();
   }
 }
 
-/** The latest note of this version of a file; undefined when nothing is known of what is there. */
+/** The latest note of this version of a file; undefined if there is none. */
 async function readNote(part: string, size: number, version: string): Promise<Note | undefined> {
   const notes = await Promise.all(
     notePaths(part).map(async (path): Promise<Note | undefined> => {
@@ -150,7 +151,7 @@ async function readNote(part: string, size: number, version: string): Promise<No
   return one && other ? (one.turn > other.turn ? one : other) : (one ?? other);
 }
 
-/** Bytes of a file that came before and were kept. */
+/** Number of bytes of a file that an earlier try fetched and kept. */
 export async function keptBytes(to: string, size: number, version: string): Promise<number> {
   return rangeBytes((await readNote(partPath(to), size, version))?.done ?? []);
 }

@@ -1,4 +1,4 @@
-/** A model of the hub, out of the cache or into it. */
+/** Finds a model of the hub in the cache, or fetches it into the cache. */
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { chooseModel } from '../choose.ts';
@@ -19,12 +19,12 @@ import type { HeldLock } from './lock.ts';
 import { keptBytes } from './part-file.ts';
 import { Tally } from './tally.ts';
 
-/** Finds or fetches a model of the hub. What is in the cache is not asked for again, unless for an update. Throws SourceError. */
+/** Finds or fetches a model of the hub. A model in the cache is not requested again, unless for an update. Throws SourceError. */
 export async function resolveHub(source: HubSource, context: PullContext): Promise<Resolved> {
   const { settings, update, onNote } = context;
   const repo = new CachedRepo(settings.hubCache, source.id);
   const cached = await findCached(repo, source);
-  // What another tool has left may lack a file; only the hub's listing tells.
+  // What another tool has left may lack a file, which only the hub's listing tells.
   const isWhole = cached !== undefined && (await repo.isListed(cached.commit!));
   if (cached && isWhole && (!update || isCommit(source.revision ?? ''))) return cached;
   if (settings.offline !== undefined) {
@@ -45,7 +45,7 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   }
   const choice = chooseModel(source, found.files);
   if ((await Promise.all(choice.files.map((file) => repo.has(found.commit, file)))).every(Boolean)) {
-    // A cache that may only be read, as others share theirs, serves what it has; the hub is then asked again the next time.
+    // A read-only cache, such as a shared one, serves what it has; the hub is then asked again the next time.
     await keepFound(repo, source, found).catch((error: unknown) => {
       if (!(error instanceof SourceError) || error.kind !== 'disk') throw error;
     });
@@ -61,20 +61,20 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   });
 }
 
-/** Writes down what the hub says of a revision, whose files are here. */
+/** Stores the hub's listing of a revision whose files are here. */
 async function keepFound(repo: CachedRepo, { revision = 'main' }: HubSource, { commit, files }: Repository): Promise<void> {
   await repo.saveListing(commit, files);
   await repo.setCommit(revision, commit);
 }
 
-/** What would be taken without asking the hub; undefined when there is nothing whole. */
+/** Finds the model that would be used without asking the hub; undefined if none is complete. */
 export async function findHub(source: HubSource, { settings }: PullContext): Promise<Resolved | undefined> {
   const repo = new CachedRepo(settings.hubCache, source.id);
   const cached = await findCached(repo, source);
   return cached && (settings.offline !== undefined || (await repo.isListed(cached.commit!))) ? cached : undefined;
 }
 
-/** What the cache has of a source, whole; undefined otherwise. Asks nobody. */
+/** Finds a source's model in the cache; undefined if it is not complete. Makes no requests. */
 export async function findCached(repo: CachedRepo, source: HubSource): Promise<Resolved | undefined> {
   const commit = await repo.commitOf(source.revision ?? 'main');
   const files = commit === undefined ? undefined : await repo.listing(commit);
@@ -115,7 +115,7 @@ interface Pull {
   readonly choice: Choice;
 }
 
-/** Fetches the files that are not here; returns the bytes that came. */
+/** Fetches the missing files; returns the number of bytes fetched. */
 async function fetchMissing({ repo, hub, source, context, lock, commit, choice }: Pull): Promise<number> {
   const present = await Promise.all(choice.files.map((file) => repo.has(commit, file)));
   const missing = choice.files.filter((_, index) => !present[index]);
@@ -166,7 +166,7 @@ function fileJob(repo: CachedRepo, hub: Hub, commit: string, file: RepoFile): Fi
   };
 }
 
-/** Whether the content is here already, of this or another commit. */
+/** Whether the content is here already, from this or another commit. */
 async function hasSize({ to, size }: FileJob): Promise<boolean> {
   const found = await stat(to).catch(() => undefined);
   return found?.isFile() === true && found.size === size;

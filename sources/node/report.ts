@@ -1,19 +1,20 @@
-/** How far a pull is, for a person: one line that is written over on a terminal, now and then a line elsewhere. */
+/** Reports the progress of a pull to a person: on a terminal in a line that is overwritten, elsewhere in a line now and then. */
 import { Meter, describeProgress, percent } from '../progress.ts';
 import type { PullProgress } from '../progress.ts';
 
-/** A terminal, or what is read by a program. */
+/** A terminal, or a stream that a program reads. */
 export interface ReportStream {
   write(text: string): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
 }
 
+/** A reporter of pulls, which is told of progress and notes. */
 export interface PullReport {
   onProgress(progress: PullProgress): void;
-  /** Writes a line of its own, above the one that is written over. */
+  /** Writes a line, above the one that is overwritten. */
   line(text: string): void;
-  /** Takes the line that is written over away. */
+  /** Clears the line that is overwritten. */
   end(): void;
 }
 
@@ -51,7 +52,7 @@ export function reportPull(stream: ReportStream, now: () => number = () => perfo
       const isDue = isTerminal ? at - shown.at >= TERMINAL_MS : at - shown.at >= PLAIN_MS || isFar;
       if (!isDue) return;
       shown = { at, percent: part - (part % PLAIN_PERCENT) };
-      // A terminal that knows no size, as Docker's may be, says 0.
+      // A terminal of unknown size, as Docker's may be, reports 0.
       show(describeProgress(progress, meter, isTerminal ? (stream.columns || 80) - 1 : undefined));
     },
     line(text) {

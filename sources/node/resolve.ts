@@ -1,4 +1,4 @@
-/** From what a person writes to a folder or file on this machine. */
+/** Resolves what a person writes to a folder or file on this machine. */
 import { readFile, stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { modelName } from '../../engine/util/model-name.ts';
@@ -14,7 +14,7 @@ import { resolveRecipe } from './pull-recipe.ts';
 import { findRecommended, resolveRecommended } from './pull-recommended.ts';
 import { homeFolder } from './settings.ts';
 
-/** Finds a source's model, fetching what is not here. A file or folder that is there is taken first. Throws SourceError. */
+/** Finds a source's model, and fetches what is missing. An existing file or folder is taken first. Throws SourceError. */
 export async function resolveSource(from: string | Source, options: ResolveOptions = {}): Promise<Resolved> {
   const here = typeof from === 'string' ? await findPath(from) : undefined;
   if (here && !here.isRecipe) return ofPath(here);
@@ -29,7 +29,7 @@ export async function resolveSource(from: string | Source, options: ResolveOptio
   }
 }
 
-/** What the caches have of a recommended model, by its id; undefined when it would have to be fetched. Asks nobody. */
+/** Finds a recommended model in the caches by its id; undefined if it would have to be fetched. Makes no requests. */
 export async function findModel(id: string, options: ResolveOptions = {}): Promise<Resolved | undefined> {
   const model = recommendedModel(id);
   return model && findRecommended(model, pullContext(options));
@@ -65,13 +65,13 @@ async function resolveParsed(source: Source, context: PullContext): Promise<Reso
   }
 }
 
-/** A bare word may have been meant as the id of a recommended model. */
+/** A bare word may have been meant as a recommended model's id. */
 const orRecommended = (path: string): string =>
   /^[\w.-]+$/.test(path) ? "; nor is a model of this name recommended ('parley models --recommended' lists those)" : '';
 
 const MAX_RECIPE_BYTES = 2 ** 20;
 
-/** A recipe's file, read and followed. */
+/** Reads a recipe's file and resolves it. */
 async function resolveRecipeFile(path: string, context: PullContext): Promise<Resolved> {
   return resolveRecipe(parseRecipe(path, await readFile(path, 'utf8')), path, context);
 }
@@ -82,7 +82,7 @@ interface FoundPath {
   readonly isRecipe: boolean;
 }
 
-/** A file or folder by this name, with ~ as the home folder where no shell has replaced it. */
+/** Finds a file or folder by this path; ~ is the home folder, in case no shell has expanded it. */
 async function findPath(text: string): Promise<FoundPath | undefined> {
   if (text.includes('\0')) return undefined;
   const path = resolve(text.replace(/^~(?=\/|$)/, () => homeFolder()));

@@ -1,4 +1,4 @@
-/** Where things are kept and what is asked, from the variables that Hugging Face's own tools heed, and one of ours. */
+/** Reads folders and servers from the environment variables of Hugging Face's own tools, and from our own. */
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -8,24 +8,25 @@ import { isLoopback } from '../source.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Where models are cached, and the hub that they are fetched from. */
 export interface SourceSettings {
   /** Folder of models--owner--name folders, shared with Hugging Face's tools. */
   readonly hubCache: string;
-  /** Folder of what comes from packages and addresses. */
+  /** Folder of models from packages and URLs. */
   readonly ownCache: string;
-  /** Without a slash at the end. */
+  /** The hub's URL without a slash at the end. */
   readonly endpoint: string;
   readonly token?: string;
-  /** Why nothing may be fetched: the variable that says so. */
+  /** The variable that forbids fetching; undefined if none does. */
   readonly offline?: string;
 }
 
-/** Parley's own cache: for those who need nothing else of these settings, so that a wrong token or address is no matter to them. */
+/** Folder of Parley's own cache. For callers that need no other of these settings, so that a wrong token or URL does not matter to them. */
 export function ownCacheFolder(env: Environment): string {
   return expand(set(env['PARLEY_CACHE']) ?? join(cachesFolder(env), 'parley'));
 }
 
-/** The user's home. Where a container runs as a number that no user has, and without HOME, there is none: the root stands for it, as in Docker. */
+/** The user's home folder. In a container that runs as a number without a user, and without HOME, there is none: the root is used, as by Docker. */
 export function homeFolder(find = homedir): string {
   try {
     return find();
@@ -35,7 +36,10 @@ export function homeFolder(find = homedir): string {
   }
 }
 
-/** Reads HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_OFFLINE, XDG_CACHE_HOME, PARLEY_CACHE and PARLEY_NO_INSTALL; throws SourceError('syntax'). */
+/**
+ * Reads the settings from HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_OFFLINE, XDG_CACHE_HOME, PARLEY_CACHE and PARLEY_NO_INSTALL; throws
+ * SourceError('syntax').
+ */
 export function sourceSettings(env: Environment): SourceSettings {
   const home = expand(set(env['HF_HOME']) ?? join(cachesFolder(env), 'huggingface'));
   const token = readToken(env, home);
@@ -52,12 +56,12 @@ export function sourceSettings(env: Environment): SourceSettings {
 const set = (value: string | undefined): string | undefined => (value === undefined || value.trim() === '' ? undefined : value.trim());
 const cachesFolder = (env: Environment): string => set(env['XDG_CACHE_HOME']) ?? join(homeFolder(), '.cache');
 const isOn = (value: string | undefined): boolean => ['1', 'on', 'yes', 'true'].includes((value ?? '').toLowerCase());
-/** A folder as it is meant, where no shell has seen it. */
+/** Resolves a folder's path, with ~ as no shell has expanded it. */
 const expand = (path: string): string => resolve(path.replace(/^~(?=\/|$)/, () => homeFolder()));
 
 function readEndpoint(text: string): string {
   const refuse = (why: string): SourceError => new SourceError('syntax', `HF_ENDPOINT is ${JSON.stringify(text)}: ${why}`);
-  // An address with a line break or a blank inside would be taken, without it.
+  // A URL with a line break or a blank inside would be accepted without it.
   if (/[\s\p{Cc}]/u.test(text)) throw refuse('an address has no blanks and no line breaks');
   let url: URL;
   try {
@@ -72,7 +76,7 @@ function readEndpoint(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** The token of the environment, else the one that `hf auth login` has stored. */
+/** The environment's token, else the one that `hf auth login` has stored. */
 function readToken(env: Environment, home: string): string | undefined {
   const given = set(env['HF_TOKEN']) ?? set(env['HUGGING_FACE_HUB_TOKEN']);
   if (given !== undefined) return checkToken(given, 'HF_TOKEN');

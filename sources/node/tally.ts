@@ -1,7 +1,8 @@
-/** Adds up the bytes of the files of one pull, and tells them. */
+/** Adds up the bytes of the files of one pull, and reports them. */
 import type { PullProgress } from '../progress.ts';
 import type { HeldLock } from './lock.ts';
 
+/** The byte counts of one pull. */
 export class Tally {
   readonly #what: string;
   readonly #total: number;
@@ -15,15 +16,15 @@ export class Tally {
     this.add(0);
   }
 
-  /** Bytes that are here. */
+  /** Adds bytes that have arrived. */
   add(bytes: number): void {
     this.#done += bytes;
     this.#lock.tell(this.#done, this.#total);
-    // Links may be all that is missing.
+    // Without bytes only links may be missing.
     if (this.#total > 0) this.#tell({ what: this.#what, step: 'fetching', done: this.#done, total: this.#total });
   }
 
-  /** Bytes whose hash was computed; shown once nothing is fetched any more. */
+  /** Adds bytes whose hash was computed; reported once everything is fetched. */
   check(bytes: number): void {
     this.#checked += bytes;
     if (this.#done >= this.#total) this.#tell({ what: this.#what, step: 'checking', done: this.#checked, total: this.#total });

@@ -1,17 +1,18 @@
 /**
- * AAC of 7.1 channels in MP4 files as newer encoders number it (12), which the decoder does not know. The channels come in the same order as under the old number (7)
- * and differ in where the loudspeakers stand, which does not matter to their mean. Source: ISO/IEC 14496-3, table 1.19; 14496-1, descriptors.
+ * Renumbers the channel configuration of 7.1 AAC in MP4 files from 12, as newer encoders write it, to 7, because the decoder does not know 12. Both have the same
+ * order of channels, and differ in where the loudspeakers stand, which does not matter to the mean of all channels. Source: ISO/IEC 14496-3, table 1.19; 14496-1,
+ * descriptors.
  */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { find, soundTrack } from './mp4-boxes.ts';
 
 const LOW_COMPLEXITY = 2;
 const [NEW_7_1, OLD_7_1] = [12, 7];
-/** Of the list of descriptions before the first, and of that with MP4's fields. */
+/** Bytes before the boxes of the first sample description: the list's fields, and the description's. */
 const HEAD_BYTES = 8 + 36;
 const [STREAM, DECODER, CONFIG] = [3, 4, 5];
 
-/** The same file with the old number. */
+/** Returns the file with the old number, or unchanged if it has no such track. */
 export function withKnownChannels(bytes: FileBytes): FileBytes {
   const track = soundTrack(bytes);
   const list = track && find(bytes, track, 'mdia', 'minf', 'stbl', 'stsd');
@@ -24,12 +25,12 @@ export function withKnownChannels(bytes: FileBytes): FileBytes {
   return new Changed(bytes, place + 1, (second & ~(15 << 3)) | (OLD_7_1 << 3));
 }
 
-/** Where in an esds box the decoder's configuration begins. */
+/** Offset of the decoder's configuration in an esds box; undefined if there is none. */
 function configAt(box: Uint8Array): number | undefined {
   let at = 4;
   for (const wanted of [STREAM, DECODER, CONFIG]) {
     if (box[at] !== wanted) return undefined;
-    // The length of a descriptor ends with the first byte that is below 128.
+    // A descriptor's length ends with the first byte that is below 128.
     do at++;
     while (box[at]! & 0x80);
     at++;
@@ -41,7 +42,7 @@ function configAt(box: Uint8Array): number | undefined {
   return at + 2 <= box.length ? at : undefined;
 }
 
-/** Bytes of which one is another, without a copy of the rest. */
+/** A file with one byte replaced, without a copy of the others. */
 class Changed implements FileBytes {
   readonly length: number;
   readonly #bytes: FileBytes;

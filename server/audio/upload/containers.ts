@@ -1,4 +1,4 @@
-/** Sound out of containers: Symphonia in WebAssembly finds and decodes it, and libopus decodes what is Opus. Runs in the codec worker. */
+/** Decodes the sound of container files: Symphonia in WebAssembly demultiplexes and decodes, and libopus decodes Opus. Runs in the codec worker. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { instantiateCodecs } from '../codecs-module.ts';
 import { missedEnd } from './cut-short.ts';
@@ -6,16 +6,17 @@ import { presentationOf } from './mp4-boxes.ts';
 import { OpusStream } from './opus-stream.ts';
 import type { FileFormat } from './sniff.ts';
 
-/** Mono samples of one piece of a file; the next may have another rate. */
+/** Mono samples of a part of a file; the next part may have another rate. */
 export interface Piece {
   readonly samples: Float32Array;
   /** Hz. */
   readonly rate: number;
 }
 
-/** Why a file gives no sound, or no more. */
+/** Why a file cannot be decoded, or not any further. */
 export type Problem = 'no-format' | 'no-track' | 'no-codec' | 'broken' | 'cut';
 
+/** Thrown when a file cannot be decoded. */
 export class ContainerError extends Error {
   readonly problem: Problem;
 
@@ -25,7 +26,7 @@ export class ContainerError extends Error {
   }
 }
 
-/** What codecs/decode.rs exports; the constants here have the meanings of its numbers. */
+/** Exports of codecs/decode.rs; the constants below name the status codes that it returns. */
 interface Exports {
   readonly memory: WebAssembly.Memory;
   open(length: number, isStream: number): number;
@@ -40,7 +41,7 @@ interface Exports {
   head_length(): number;
 }
 
-/** What a length has room in. */
+/** Largest length that the module takes: an unsigned 32-bit number. */
 const MAX_LENGTH = 0xffff_ffff;
 const CUT = -5;
 const BROKEN = -4;
@@ -53,7 +54,7 @@ const PROBLEMS: Readonly<Record<number, Problem>> = { [-1]: 'no-format', [-2]: '
 
 function instantiate(bytes: FileBytes): Exports {
   const wasm = instantiateCodecs<Exports>((at, to, length) => {
-    // Numbers of WebAssembly are signed.
+    // WebAssembly's i32 arrive signed.
     const part = bytes.subarray(at >>> 0, (at >>> 0) + (length >>> 0));
     new Uint8Array(wasm.memory.buffer, to >>> 0, part.length).set(part);
     return part.length;
@@ -61,23 +62,23 @@ function instantiate(bytes: FileBytes): Exports {
   return wasm;
 }
 
-/** A file and what is known of it. */
+/** A file to decode, and its format. */
 export interface Container {
   readonly bytes: FileBytes;
   readonly format: FileFormat;
-  /** Called at every step; ends the decoding by throwing. */
+  /** Called at every step; may throw to end the decoding. */
   readonly tick: () => void;
 }
 
-/** What went wrong in a file that was read all the same. */
+/** Damage in a file that could be decoded nevertheless. */
 export interface Damage {
-  /** Packets that could not be decoded, and were left out. */
+  /** Number of packets that could not be decoded and were left out. */
   packets: number;
   /** Whether the file ends or breaks in the middle. */
   isCut: boolean;
 }
 
-/** Everything of a file that is to be heard, of its first track; throws ContainerError before the first piece, and notes in `damage` what comes later. */
+/** Yields the sound of a file's first track, without what an edit list hides. Throws ContainerError before the first piece; later problems are noted in `damage`. */
 export function* decodeContainer(container: Container, damage: Damage): Generator<Piece> {
   const all = decodeTrack(container, damage);
   if (container.format !== 'MP4') return yield* all;
@@ -95,7 +96,7 @@ export function* decodeContainer(container: Container, damage: Damage): Generato
 function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Generator<Piece> {
   const wasm = guarded(() => instantiate(bytes));
   const end = missedEnd(format, bytes);
-  // Nothing is looked for behind the place of a stream, which is good for what is not there. Without a length of its own it would end at once.
+  // Symphonia does not seek in a stream, which is good for a file without its end. A stream without a length of its own would end at once.
   const isStream = format === 'MP3' || end !== undefined;
   check(guarded(() => wasm.open(Math.min(end ?? bytes.length, MAX_LENGTH), isStream ? 1 : 0)));
   let opus: OpusStream | undefined;
@@ -116,7 +117,7 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
         else damage.packets++;
       } else if (status === DAMAGED) damage.packets++;
       else if (heard) {
-        // A recorder that cannot go back leaves the sizes of WebM open, so that any end of it is a good one.
+        // A recorder that cannot seek leaves the sizes in WebM open, so such a file may end anywhere.
         damage.isCut = status !== CUT || format !== 'WebM' || end !== undefined;
         return;
       } else check(status);
@@ -129,12 +130,12 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
   }
 }
 
-/** A copy: the next step writes there again. */
+/** Copies the samples, which the next step overwrites. */
 function samplesOf(wasm: Exports): Piece {
   return { samples: new Float32Array(wasm.memory.buffer, wasm.samples() >>> 0, wasm.sample_count()).slice(), rate: wasm.rate() };
 }
 
-/** A decoder that gives up in the middle ends the sound there; what it said before is as good as in a file that is cut. */
+/** Decodes the next packet. A trap of the decoder in the middle ends the sound there, like a file that was cut. */
 function step(wasm: Exports, heard: boolean): number {
   try {
     return wasm.next();
@@ -152,7 +153,7 @@ function guarded<T>(read: () => T): T {
   }
 }
 
-/** A trap is the file's fault, anything else is ours. */
+/** A trap is caused by the file; any other error is a bug here. */
 const broken = (error: unknown): unknown => (error instanceof WebAssembly.RuntimeError ? new ContainerError('broken', error) : error);
 
 function check(status: number): void {

@@ -1,17 +1,17 @@
 /**
- * Files that end before their headers say, as half an upload does, or that say nothing, as those of recorders that cannot go back. Symphonia looks for what is
- * behind the end first, and takes none of them. Sources: ISO/IEC 14496-12, RFC 9559 (Matroska), Apple's "Audio Interchange File Format" and "Core Audio Format".
+ * Repairs files that end before their headers say, like half an upload, or whose headers do not say, like those of recorders that cannot seek. Symphonia looks for
+ * what follows the sound first, and refuses both. Sources: ISO/IEC 14496-12, RFC 9559 (Matroska), Apple's "Audio Interchange File Format" and "Core Audio Format".
  */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { Spliced, viewOf } from './headers.ts';
 import { eachBox, whole } from './mp4-boxes.ts';
 import type { FileFormat } from './sniff.ts';
 
-/** Chunks before the samples, and what they may hold: it is copied. */
+/** Most chunks before the samples, and most bytes of them, which are copied. */
 const MAX_CHUNKS = 1_000;
 const MAX_HEAD = 1 << 20;
 
-/** Where a file that is cut within its sound said that it would end; undefined for one that is whole, or cannot be read without its end. */
+/** Declared end of a file that was cut within its sound; undefined for a whole file, or one that cannot be read without its end. */
 export function missedEnd(format: FileFormat, bytes: FileBytes): number | undefined {
   if (format === 'MP4') return mp4End(bytes);
   if (format !== 'WebM') return undefined;
@@ -19,7 +19,7 @@ export function missedEnd(format: FileFormat, bytes: FileBytes): number | undefi
   return end !== undefined && end > bytes.length ? end : undefined;
 }
 
-/** An MP4 file whose `moov` stands before its sound is read as far as it goes. */
+/** Declared end of an MP4 file that was cut; undefined unless its `moov` is before its sound, so that it can be read as far as it goes. */
 function mp4End(bytes: FileBytes): number | undefined {
   let hasMoov = false;
   let at = 0;
@@ -37,14 +37,14 @@ function mp4End(bytes: FileBytes): number | undefined {
 const EBML = 0x1a45dfa3;
 const SEGMENT = 0x18538067;
 
-/** Where the one element that all sound is in ends; undefined where that is left open. */
+/** End of the element that contains all sound; undefined if its size is open. */
 function segmentEnd(bytes: FileBytes): number | undefined {
   const head = element(bytes, 0);
   const segment = head?.id === EBML && head.size !== undefined ? element(bytes, head.from + head.size) : undefined;
   return segment?.id === SEGMENT && segment.size !== undefined ? segment.from + segment.size : undefined;
 }
 
-/** An element with a name of four bytes. */
+/** Reads the head of an EBML element whose id has four bytes. */
 function element(bytes: FileBytes, at: number): { readonly id: number; readonly from: number; readonly size?: number } | undefined {
   const head = bytes.subarray(at, at + 12);
   if (head.length < 12) return undefined;
@@ -57,13 +57,13 @@ function element(bytes: FileBytes, at: number): { readonly id: number; readonly 
   return { id: view.getUint32(0), from: at + 4 + width, ...(!isOpen && { size }) };
 }
 
-/** A file with the sizes that it has, and whether it had said that there is more. */
+/** A file with its real sizes, and whether it declared more. */
 export interface Sized {
   readonly bytes: FileBytes;
   readonly isCut: boolean;
 }
 
-/** An AIFF or CAF file whose samples have a size that they have. */
+/** Returns an AIFF or CAF file in which the declared size of the samples is the real one. */
 export function withRealSize(format: 'AIFF' | 'CAF', bytes: FileBytes): Sized {
   const isCaf = format === 'CAF';
   const headBytes = isCaf ? 12 : 8;
@@ -97,7 +97,7 @@ function aiffOf(bytes: FileBytes, common: number | undefined, at: number, rest: 
   const view = new DataView(head.buffer);
   view.setUint32(4, bytes.length - 8);
   view.setUint32(at + 4, rest);
-  // Behind the size of the samples stand two numbers more.
+  // Two more numbers follow the size of the samples.
   const frameBytes = common === undefined ? 0 : (view.getUint16(common) * view.getUint16(common + 6)) / 8;
   if (common !== undefined && frameBytes > 0) view.setUint32(common + 2, Math.max(0, Math.floor((rest - 8) / frameBytes)));
   return new Spliced(head, bytes, head.length);

@@ -15,7 +15,7 @@ import type { FileFormat, KnownFile } from './sniff.ts';
 import { UnreadError, soundOf } from './unwrap.ts';
 import type { Sound } from './unwrap.ts';
 
-/** A small file may hold hours; this bounds memory and work. */
+/** Longest sound of any file. A small file may hold hours; this bounds memory and work. */
 export const MAX_AUDIO_SECONDS = 2 * 60 * 60;
 
 /**
@@ -24,29 +24,30 @@ export const MAX_AUDIO_SECONDS = 2 * 60 * 60;
  */
 const FREE_SECONDS = 600;
 const BYTES_PER_SECOND = 500;
-/** How long decoding one file may take. */
+/** Most milliseconds that decoding one file may take. */
 const BUDGET_MS = 600_000;
-/** Other rates in one file than its first; each costs the design of a filter. */
+/** Most changes of the rate within a file, each of which costs the design of a filter. */
 const MAX_RATES = 20;
 
-/** Frames decoded at once. */
+/** Frames that are decoded at a time. */
 const PIECE_FRAMES = 1 << 16;
 
+/** A decoded upload. */
 export interface Decoded {
   readonly samples: SampleFile;
-  /** What the caller should know of a file that was read all the same, in a sentence each. */
+  /** Problems of a file that could be read nevertheless, one sentence each. */
   readonly warnings: readonly string[];
 }
 
-/** A clock in milliseconds, and what is called now and then while a file is decoded. */
+/** `now` is a clock in milliseconds; `onProgress` is called now and then while a file is decoded. */
 export interface DecodeOptions {
   readonly now?: () => number;
   readonly onProgress?: () => void;
 }
 
 /**
- * Decodes by content into a new file at `path`; throws HttpError 400 `unsupported_audio`, `audio_too_short`, 413, 503, or
- * EngineError('invalid_audio').
+ * Decodes an upload, whose format is detected from its content, into a new file at `path`. Throws HttpError 400 `unsupported_audio`, `audio_too_short`, 413, 503,
+ * or EngineError('invalid_audio').
  */
 export function decodeUpload(bytes: FileBytes, path: string, options: DecodeOptions = {}): Decoded {
   if (bytes.length === 0) throw refusal('audio_too_short', 'the file is empty');
@@ -81,13 +82,13 @@ function decodeWav(format: FileFormat, bytes: FileBytes, path: string): Decoded 
 }
 
 interface Packed {
-  /** What the file is, whatever its sound is shown as. */
+  /** Format of the file, which may differ from the one as which its sound is decoded. */
   readonly format: FileFormat;
   readonly sound: Sound;
   readonly fileBytes: number;
 }
 
-/** Decodes everything but plain samples. The result is kept in 16 bits, which is precise enough for speech. */
+/** Decodes all but plain samples. The result is stored in 16 bits, which is precise enough for speech. */
 function decodeOther({ format, sound, fileBytes }: Packed, path: string, options: DecodeOptions): Decoded {
   const tick = budget(format, options);
   const damage: Damage = { packets: 0, isCut: sound.kind !== 'wav' && sound.isCut === true };
@@ -119,7 +120,7 @@ function* gsmPieces(bytes: FileBytes, tick: () => void): Generator<Piece> {
   }
 }
 
-/** A function to call at every step: throws once the file has taken BUDGET_MS. */
+/** Returns a function to call at every step, which throws once the file has taken BUDGET_MS. */
 function budget(format: FileFormat, { now = () => performance.now(), onProgress }: DecodeOptions): () => void {
   const end = now() + BUDGET_MS;
   return () => {
@@ -128,7 +129,7 @@ function budget(format: FileFormat, { now = () => performance.now(), onProgress 
   };
 }
 
-/** Pieces of a file at the model's rate. */
+/** Resamples the pieces of a file to the model's rate. */
 function* resampled(format: FileFormat, all: Iterable<Piece>): Generator<Float32Array> {
   let rates = 0;
   let current = 0;
@@ -150,12 +151,12 @@ function* resampled(format: FileFormat, all: Iterable<Piece>): Generator<Float32
   if (resampler) yield resampler.flush();
 }
 
-/** The most bytes of samples that decodeUpload may make of a file; 0 for one that it will refuse. */
+/** Upper bound of the bytes of samples that decodeUpload makes of a file; 0 for one that it will refuse. */
 export function decodedBytes(bytes: FileBytes): number {
   const known = formatOf(bytes);
   if (!known) return 0;
   const most = sampleBytes({ encoding: 's16', length: maxSecondsOf(bytes.length) * TRANSCRIPTION_RATE });
-  // Its sound is copied out of the tags.
+  // An FLV file's sound is copied out of its tags.
   if (known.format === 'FLV') return most + bytes.length;
   try {
     const sound = soundOf(known, bytes, true);
@@ -163,15 +164,15 @@ export function decodedBytes(bytes: FileBytes): number {
     const wav = parseWavHeader(sound.bytes);
     const { encoding, length } = decodedShapeOf(wav);
     const longest = MAX_AUDIO_SECONDS * TRANSCRIPTION_RATE;
-    // A rough look at an MP4 file may find more than there is.
+    // The quick estimate of an MP4 file may be too large.
     return length > longest && known.format !== 'MP4' ? 0 : sampleBytes({ encoding, length: Math.min(length, longest) });
   } catch {
-    // Why it cannot be read is said by the decoding.
+    // The decoding will report why the file cannot be read.
     return 0;
   }
 }
 
-/** The longest sound that a file of this many bytes may hold, WAV aside. */
+/** Longest sound, in seconds, that a compressed file of this many bytes may hold. */
 const maxSecondsOf = (bytes: number): number => Math.min(MAX_AUDIO_SECONDS, FREE_SECONDS + Math.ceil(bytes / BYTES_PER_SECOND));
 
 const tooLong = (bytes: number): HttpError =>
@@ -197,12 +198,12 @@ function warningsOf(format: FileFormat, { packets, isCut }: Damage): string[] {
   ];
 }
 
-/** Bytes of a file of samples. */
+/** Size of a file of samples in bytes. */
 export function sampleBytes({ encoding, length }: Omit<SampleFile, 'path'>): number {
   return length * (encoding === 's16' ? 2 : 4);
 }
 
-/** Whether samples are stored as they are, at half the bytes of f32: 16-bit mono at the model's rate. */
+/** Whether a WAV file's samples are stored unchanged, at half the bytes of f32: 16-bit mono at the model's rate. */
 const isKept = ({ encoding, channels, sampleRate }: WavHeader): boolean =>
   encoding === 's16' && channels === 1 && sampleRate === TRANSCRIPTION_RATE;
 
@@ -211,7 +212,7 @@ function decodedShapeOf(wav: WavHeader): Omit<SampleFile, 'path'> {
   return { encoding: isKept(wav) ? 's16' : 'f32', length };
 }
 
-/** The samples of a WAV file as they go into the file for the engine. */
+/** Yields the samples of a WAV file in the encoding of the file for the engine. */
 function* wavPieces(bytes: FileBytes, wav: WavHeader): Generator<Uint8Array> {
   const { from, frames, frameBytes } = wav;
   const resampler = new Resampler(wav.sampleRate, TRANSCRIPTION_RATE);

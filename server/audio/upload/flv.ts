@@ -1,9 +1,9 @@
-/** The sound of Flash videos, which meeting rooms and cameras record: tags are taken off, and what is left is a file of MP3, AAC or samples. */
+/** Extracts the sound of Flash videos, which meeting rooms and cameras record: without the tags, what remains is a file of MP3, AAC or samples. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { wavHeader } from './headers.ts';
 import type { FileFormat } from './sniff.ts';
 
-/** A file within the video, or the name of its codec where nothing here reads that. */
+/** The sound as a file, or the name of its codec if that is not supported. */
 export type FlvSound = { readonly format: FileFormat; readonly bytes: Uint8Array } | { readonly codec: string };
 
 const TAG_BYTES = 11;
@@ -18,18 +18,18 @@ const CODECS: Readonly<Record<number, string>> = {
   9: 'an extension',
   11: 'Speex',
 };
-/** Hz by the first byte of a tag. */
+/** Sample rates in Hz, as the first byte of a tag numbers them. */
 const RATES = [5512, 11025, 22050, 44100] as const;
 const MP3 = [2, 14] as const;
 const AAC = 10;
-/** What a WAV file calls PCM, A-law and mu-law. */
+/** WAV format tags (PCM, A-law, mu-law) by FLV's codec number. */
 const WAV_TAGS: Readonly<Record<number, number>> = { 0: 1, 3: 1, 7: 6, 8: 7 };
 
-/** The sound, in memory of its own; undefined where there is none. */
+/** Returns the sound, copied; undefined if there is none. */
 export function flvSound(bytes: FileBytes): FlvSound | undefined {
   let first: Uint8Array | undefined;
   let adts: Uint8Array | undefined;
-  // No header that is put before a frame is as long as those that it had.
+  // The headers put before frames are no longer than those that the tags had, so all fits.
   const out = new Uint8Array(bytes.length);
   let length = 0;
   const put = (piece: Uint8Array): void => {
@@ -56,7 +56,7 @@ export function flvSound(bytes: FileBytes): FlvSound | undefined {
   return wavTag === undefined ? { codec: CODECS[codec] ?? `number ${codec}` } : { format: 'WAV', bytes: wavFile(wavTag, first[0]!, sound) };
 }
 
-/** The content of every tag of sound. */
+/** Yields the content of each audio tag. */
 function* soundTags(bytes: FileBytes): Generator<Uint8Array> {
   const head = bytes.subarray(0, 9);
   let at = head.length < 9 ? bytes.length : new DataView(head.buffer, head.byteOffset, head.byteLength).getUint32(5) + TRAILER_BYTES;
@@ -64,20 +64,20 @@ function* soundTags(bytes: FileBytes): Generator<Uint8Array> {
     const tag = bytes.subarray(at, at + TAG_BYTES);
     const size = (tag[1]! << 16) | (tag[2]! << 8) | tag[3]!;
     const content = at + TAG_BYTES;
-    // A recorder that was switched off leaves half a tag.
+    // A recorder that was switched off leaves an incomplete tag.
     if (content + size > bytes.length) return;
     if ((tag[0]! & 0x1f) === AUDIO && size > 1) yield bytes.subarray(content, content + size);
     at = content + size + TRAILER_BYTES;
   }
 }
 
-/** What stands before each frame of an ADTS file with this AudioSpecificConfig, without its length; undefined where ADTS cannot say it. */
+/** Returns the ADTS header, without a length, for frames with this AudioSpecificConfig; undefined if ADTS cannot express it. */
 function adtsHead(config: Uint8Array): Uint8Array | undefined {
   if (config.length < 2) return undefined;
   const type = config[0]! >> 3;
   const rate = ((config[0]! & 7) << 1) | (config[1]! >> 7);
   const channels = (config[1]! >> 3) & 15;
-  // HE-AAC has a core of the plainest profile (2), which is decoded.
+  // HE-AAC's core is of the low-complexity profile (2), and is what is decoded.
   const profile = (type === 5 || type === 29 ? 2 : type) - 1;
   if (profile < 0 || profile > 3 || rate > 12 || channels < 1 || channels > 7) return undefined;
   return Uint8Array.of(0xff, 0xf1, (profile << 6) | (rate << 2) | (channels >> 2), (channels & 3) << 6, 0, 0x1f, 0xfc);
@@ -89,11 +89,11 @@ function withLength(head: Uint8Array, frameBytes: number): Uint8Array {
   return Uint8Array.of(head[0]!, head[1]!, head[2]!, third, (size >> 3) & 0xff, fifth, head[6]!);
 }
 
-/** `kind` = the first byte of a tag. */
+/** Makes a WAV file; `kind` = the first byte of an FLV tag. */
 function wavFile(tag: number, kind: number, data: Uint8Array): Uint8Array {
   const bits = tag === 1 && kind & 2 ? 16 : 8;
   const channels = 1 + (kind & 1);
-  // Telephony has one rate, whatever its tags say.
+  // Telephone codecs have one rate, whatever the tags say.
   const rate = tag === 1 ? RATES[(kind >> 2) & 3]! : 8000;
   const format = new DataView(new ArrayBuffer(16));
   for (const [at, value] of [[0, tag], [2, channels], [12, (channels * bits) / 8], [14, bits]] as const) format.setUint16(at, value, true); // prettier-ignore

@@ -1,18 +1,18 @@
 /**
- * GSM 06.10 full rate, in which telephone systems keep calls, to samples at 8 kHz: 13 kbit/s in frames of 20 ms. In WAV files two frames share 65 bytes, lowest bit
- * first. Every sum is that of 16-bit words that stop at their limits, as ETSI EN 300 961 has it, so that all decoders say the same to the bit.
+ * Decodes GSM 06.10 full rate, in which telephone systems record calls, to samples at 8 kHz: 13 kbit/s in frames of 20 ms. In WAV files two frames share 65 bytes,
+ * lowest bit first. Every sum is a saturating one of 16-bit words, as ETSI EN 300 961 requires, so that all decoders give the same result to the bit.
  */
 
 /** Hz. */
 export const GSM_RATE = 8000;
-/** Bytes and samples of a block: two frames. */
+/** Bytes and samples of a block of two frames. */
 export const GSM_BLOCK_BYTES = 65;
 const GSM_BLOCK_SAMPLES = 320;
 
 const FRAME_SAMPLES = 160;
 const SUBFRAME = 40;
 const PULSES = 13;
-/** How far back the pitch is looked for. */
+/** Largest lag of the pitch, in samples. */
 const MAX_LAG = 120;
 /** Bits of the eight log area ratios. */
 const RATIO_BITS = [6, 6, 5, 5, 4, 4, 3, 3] as const;
@@ -28,16 +28,17 @@ const word = (value: number): number => Math.max(-0x8000, Math.min(0x7fff, value
 const add = (a: number, b: number): number => word(a + b);
 const multiply = (a: number, b: number): number => word((a * b + 0x4000) >> 15);
 
+/** A decoder of one stream. */
 export class GsmDecoder {
-  /** The excitation: the last MAX_LAG samples, and then the subframe's. */
+  /** Excitation: the last MAX_LAG samples, followed by the current subframe's. */
   readonly #excitation = new Int16Array(MAX_LAG + SUBFRAME);
   #lag = SUBFRAME;
   #ratios: number[] = Array<number>(8).fill(0);
-  /** Of the lattice. */
+  /** State of the lattice filter. */
   readonly #state = new Int16Array(9);
   #last = 0;
 
-  /** [GSM_BLOCK_SAMPLES] 16-bit samples of a block. */
+  /** Decodes a block to [GSM_BLOCK_SAMPLES] 16-bit samples. */
   decode(block: Uint8Array): Int16Array {
     const bits = new Bits(block);
     const samples = new Int16Array(GSM_BLOCK_SAMPLES);
@@ -60,7 +61,7 @@ export class GsmDecoder {
       return add(ratio, ratio);
     });
     this.#ratios = now;
-    // The filter goes over from the last frame's to this one's.
+    // The filter is interpolated from the previous frame's to this one's.
     const mixes = [
       [0, 13, (a: number, b: number) => add(add(a >> 2, b >> 2), a >> 1)],
       [13, 27, (a: number, b: number) => add(a >> 1, b >> 1)],
@@ -73,7 +74,7 @@ export class GsmDecoder {
     }
   }
 
-  /** Writes a subframe's excitation behind what was before: what was a lag ago, and its pulses. */
+  /** Writes a subframe's excitation after the previous ones: the excitation one lag ago, scaled, plus the pulses. */
   #subframe(bits: Bits): void {
     const lag = bits.take(7);
     const gain = GAINS[bits.take(2)]!;
@@ -111,7 +112,7 @@ function reflectionOf(ratio: number): number {
   return ratio < 0 ? -value : value;
 }
 
-/** The pulses of a subframe: a block maximum of 6 bits, whose exponent and mantissa scale 3 bits each. */
+/** Decodes the pulses of a subframe: a block maximum of 6 bits, whose exponent and mantissa scale 3 bits each. */
 function pulsesOf(bits: Bits): number[] {
   const maximum = bits.take(6);
   let exponent = maximum > 15 ? (maximum >> 3) - 1 : 0;
@@ -124,7 +125,7 @@ function pulsesOf(bits: Bits): number[] {
   return Array.from({ length: PULSES }, () => add(multiply(step, ((bits.take(3) << 1) - 7) << 12), half) >> shift);
 }
 
-/** Bits of bytes, the lowest first. */
+/** Reads bits from bytes, lowest first. */
 class Bits {
   #at = 0;
   readonly #bytes: Uint8Array;

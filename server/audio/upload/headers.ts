@@ -1,7 +1,7 @@
-/** Headers: those that are put before samples which lie elsewhere, and a view of those that a file has. */
+/** Makes headers for samples that are elsewhere, and views parts of a file. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 
-/** A WAV file with this fmt chunk, up to its samples. */
+/** Makes a WAV file's header with this fmt chunk, up to the samples. */
 export function wavHeader(format: DataView, dataBytes: number): Uint8Array {
   const size = format.byteLength + (format.byteLength & 1);
   const head = new Uint8Array(28 + size);
@@ -16,8 +16,9 @@ export function wavHeader(format: DataView, dataBytes: number): Uint8Array {
   return head;
 }
 
+/** Format of an AIFF-C file's samples. */
 export interface AiffShape {
-  /** Its compression: `NONE` for PCM. */
+  /** Compression type: `NONE` for PCM. */
   readonly type: string;
   readonly bits: number;
   /** Hz. */
@@ -26,7 +27,7 @@ export interface AiffShape {
   readonly frames: number;
 }
 
-/** An AIFF-C file, up to its samples. */
+/** Makes an AIFF-C file's header, up to the samples. */
 export function aiffHeader({ type, bits, rate, channels, frames }: AiffShape): Uint8Array {
   const dataBytes = (frames * channels * bits) / 8;
   const head = new Uint8Array(72);
@@ -41,7 +42,7 @@ export function aiffHeader({ type, bits, rate, channels, frames }: AiffShape): U
   view.setUint16(32, channels);
   view.setUint32(34, frames);
   view.setUint16(38, bits);
-  // A float of 80 bits: exponent, and a mantissa that begins with its first 1.
+  // The rate as an 80-bit float: an exponent, and a mantissa that begins with its first 1.
   const exponent = 31 - Math.clz32(rate);
   view.setUint16(40, 16383 + exponent);
   view.setUint32(42, rate << (31 - exponent));
@@ -51,7 +52,7 @@ export function aiffHeader({ type, bits, rate, channels, frames }: AiffShape): U
   return head;
 }
 
-/** The bytes from `from` to before `to`, for reading numbers. */
+/** A view of the bytes [from, to), for reading numbers. */
 export function viewOf(bytes: FileBytes, from: number, to: number): DataView {
   const { buffer, byteOffset, byteLength } = bytes.subarray(from, to);
   return new DataView(buffer, byteOffset, byteLength);
@@ -61,7 +62,7 @@ function put(bytes: Uint8Array, at: number, text: string): void {
   bytes.set(new TextEncoder().encode(text), at);
 }
 
-/** Bytes before a part of a file, without a copy of it. */
+/** A file that consists of a header and a part of another file, without a copy of it. */
 export class Spliced implements FileBytes {
   readonly length: number;
   readonly #head: Uint8Array;

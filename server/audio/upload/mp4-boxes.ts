@@ -1,23 +1,24 @@
-/** The boxes that MP4 and QuickTime files consist of, the one track that is read, and by its edit list the part of it that is played. Source: ISO/IEC 14496-12. */
+/** Reads the boxes of MP4 and QuickTime files, finds the one track that is read, and by its edit list the part of it that is played. Source: ISO/IEC 14496-12. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { viewOf } from './headers.ts';
 
-/** Boxes looked at in one box; real files have a few dozen. */
+/** Most boxes that are examined within a box; real files have a few dozen. */
 const MAX_BOXES = 1_000;
-/** Tracks looked at: each may have so many boxes, and the thread that looks has others to serve. */
+/** Most tracks that are examined: each may have as many boxes, and this also runs on a thread that serves others. */
 const MAX_TRACKS = 50;
 
+/** A box of an MP4 file. */
 export interface Box {
   readonly type: string;
-  /** Its content. */
+  /** Content, as file offsets [from, to). */
   readonly from: number;
   readonly to: number;
 }
 
-/** A file as a box, whose boxes are those of the top level. */
+/** A whole file as a box, which contains those of the top level. */
 export const whole = (bytes: FileBytes): Box => ({ type: '', from: 0, to: bytes.length });
 
-/** The first of the tracks with sound. */
+/** The first sound track. */
 export function soundTrack(bytes: FileBytes): Box | undefined {
   const moov = find(bytes, whole(bytes), 'moov');
   const tracks = moov ? boxes(bytes, moov).filter(({ type }) => type === 'trak') : [];
@@ -29,19 +30,19 @@ function isSound(bytes: FileBytes, track: Box): boolean {
   return handler !== undefined && text(bytes, handler.from + 8) === 'soun';
 }
 
-/** Ticks a second of an mvhd or mdhd box. */
+/** Ticks per second of an mvhd or mdhd box; 0 if it is too short. */
 export function timescaleOf(bytes: FileBytes, { from, to }: Box): number {
   const view = viewOf(bytes, from, Math.min(to, from + 24));
   if (view.byteLength < 24) return 0;
   return view.getUint32(view.getUint8(0) === 1 ? 20 : 12);
 }
 
-/** The first box of each type in turn, one inside the other. */
+/** Finds a box by its path: the first box of each type within the previous one. */
 export function find(bytes: FileBytes, parent: Box, ...types: readonly string[]): Box | undefined {
   return types.reduce<Box | undefined>((box, type) => box && child(bytes, box, type), parent);
 }
 
-/** The first of a type, of the first boxes. */
+/** The first box of a type, among the first MAX_BOXES. */
 function child(bytes: FileBytes, parent: Box, type: string): Box | undefined {
   let looked = 0;
   for (const box of eachBox(bytes, parent)) {
@@ -51,14 +52,14 @@ function child(bytes: FileBytes, parent: Box, type: string): Box | undefined {
   return undefined;
 }
 
-/** The first boxes in one. */
+/** At most `most` boxes within a box. */
 export function boxes(bytes: FileBytes, box: Box, most = MAX_BOXES): Box[] {
   const all: Box[] = [];
   for (const one of eachBox(bytes, box)) if (all.push(one) >= most) break;
   return all;
 }
 
-/** All boxes in one, of which a file in fragments has tens of thousands. */
+/** Yields all boxes within a box; a fragmented file may have tens of thousands. */
 export function* eachBox(bytes: FileBytes, { from, to }: Box): Generator<Box> {
   for (let at = from; at + 8 <= to;) {
     const view = viewOf(bytes, at, Math.min(at + 16, to));
@@ -74,17 +75,17 @@ export function* eachBox(bytes: FileBytes, { from, to }: Box): Generator<Box> {
 
 const text = (bytes: FileBytes, at: number): string => String.fromCharCode(...bytes.subarray(at, at + 4));
 
-/** What is played of a sound, in seconds: encoders put silence before it and fill the last packet. */
+/** The part of a sound that is played, in seconds: encoders put silence before it and fill up the last packet. */
 export interface Presentation {
-  /** Decoded before the first sample that is played. */
+  /** Length that is decoded before the first sample that is played. */
   readonly skip: number;
-  /** Played after that; absent = all. */
+  /** Length that is played after that; absent = all of it. */
   readonly length?: number;
 }
 
 const ALL: Presentation = { skip: 0 };
 
-/** The presentation of the first sound track; everything where the file does not say, or not rightly. */
+/** The presentation of the first sound track; all of it if the file has no valid edit list. */
 export function presentationOf(bytes: FileBytes): Presentation {
   const mvhd = find(bytes, whole(bytes), 'moov', 'mvhd');
   if (!mvhd) return ALL;
@@ -99,7 +100,7 @@ export function presentationOf(bytes: FileBytes): Presentation {
   return { skip: edit.mediaTime / mediaScale, ...(length > 0 && { length }) };
 }
 
-/** Where the sound begins in the media, if the list has that one edit: more of them are cuts, which are heard as they lie. */
+/** The only edit of a list; undefined if there are several, which are cuts: their sound is played as it is stored. */
 function firstEdit(bytes: FileBytes, { from, to }: Box): { duration: number; mediaTime: number } | undefined {
   const view = viewOf(bytes, from, Math.min(to, from + 28));
   if (view.byteLength < 20 || view.getUint32(4) !== 1) return undefined;
@@ -108,6 +109,6 @@ function firstEdit(bytes: FileBytes, { from, to }: Box): { duration: number; med
   const [duration, mediaTime] = isLong
     ? [Number(view.getBigUint64(8)), Number(view.getBigInt64(16))]
     : [view.getUint32(8), view.getInt32(12)];
-  // A time of -1 is an empty edit: a pause before the track.
+  // A time of -1 means an empty edit: a pause before the track.
   return mediaTime < 0 ? undefined : { duration, mediaTime };
 }

@@ -1,26 +1,26 @@
-/** Where in an MP4 file the samples of a track lie that all have one size: in the chunks of its table, and in its fragments. Source: ISO/IEC 14496-12. */
+/** Finds the samples of a track in an MP4 file, if they all have one size: in the chunks of its table, and in its fragments. Source: ISO/IEC 14496-12. */
 import { EngineError } from '../../../engine/errors.ts';
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { viewOf } from './headers.ts';
 import { boxes, eachBox, find, whole } from './mp4-boxes.ts';
 import type { Box } from './mp4-boxes.ts';
 
-/** Bytes of sound that lie together. */
+/** Contiguous bytes of sound, as an offset in the file and a length. */
 export interface Chunk {
   readonly from: number;
   readonly length: number;
 }
 
-/** Real files have a chunk for a fraction of a second; this bounds what a file of nothing but tables takes. */
+/** Most chunks. Real files have one for each fraction of a second; this bounds the work for a file of nothing but tables. */
 const MAX_CHUNKS = 1 << 20;
-/** Boxes of a fragment, and of a track in one. */
+/** Most boxes examined in a fragment, and in a track of one. */
 const MAX_INNER = 12;
-/** Bytes of the head of a box. */
+/** Bytes of a box's header. */
 const BOX_BYTES = 8;
 
 /**
- * All chunks of the track in their order, as they are declared: the last may lie behind the end of the file. They hold whole frames. `isRough`: of a file in
- * fragments, which takes long to look through, one chunk that is as large as all of them.
+ * Lists all chunks of the track in order, as they are declared: the last may lie beyond the end of the file. They hold whole frames. With `isRough`, a file in
+ * fragments, which takes long to search, gives one chunk that is at least as large as all of them.
  */
 export function chunksOf(bytes: FileBytes, track: Box, frameBytes: number, isRough: boolean): Chunk[] {
   const extensions = find(bytes, whole(bytes), 'moov', 'mvex');
@@ -35,7 +35,7 @@ export function chunksOf(bytes: FileBytes, track: Box, frameBytes: number, isRou
 class Chunks {
   readonly all: Chunk[] = [];
   readonly frameBytes: number;
-  /** Chunks that share bytes would make hours of a small file. */
+  /** Bytes that chunks may still have: chunks that share bytes would make hours of a small file. */
   #room: number;
 
   constructor(fileBytes: number, frameBytes: number) {
@@ -43,7 +43,7 @@ class Chunks {
     this.#room = fileBytes;
   }
 
-  /** Whether there may be more. */
+  /** Adds a chunk; returns false if there is no room for more. */
   add(from: number, length: number): boolean {
     if (this.#room <= 0) return false;
     if (this.all.length >= MAX_CHUNKS)
@@ -56,7 +56,7 @@ class Chunks {
   }
 }
 
-/** A table of numbers behind the version and flags of a box, `width` bytes each; as many as there are. */
+/** A table of numbers after a box's version and flags, `width` bytes each; its count is limited to those that are there. */
 function numbers(
   bytes: FileBytes,
   box: Box | undefined,
@@ -81,7 +81,7 @@ function addTable(bytes: FileBytes, table: Box, chunks: Chunks): void {
   const sizeOf = sampleSizes(bytes, find(bytes, table, 'stsz'), chunks.frameBytes);
   let sample = 0;
   for (let chunk = 0, run = 0; chunk < offsets.count && runs.count > 0; chunk++) {
-    // Chunks are counted from 1.
+    // Chunks are numbered from 1.
     while (run + 1 < runs.count && runs.at(run + 1) <= chunk + 1) run++;
     const count = runs.at(run, 1);
     if (!chunks.add(offsets.at(chunk), sizeOf(sample, count))) return;
@@ -89,10 +89,10 @@ function addTable(bytes: FileBytes, table: Box, chunks: Chunks): void {
   }
 }
 
-/** Bytes of `count` samples from one on. */
+/** Returns a function that gives the bytes of `count` samples from `first` on. */
 function sampleSizes(bytes: FileBytes, box: Box | undefined, frameBytes: number): (first: number, count: number) => number {
   const same = box && box.to - box.from >= 12 ? viewOf(bytes, box.from, box.to).getUint32(4) : frameBytes;
-  // QuickTime writes 1 there, or the bytes of one channel, and means a frame.
+  // QuickTime writes 1, or the bytes of one channel, and means a frame.
   if (same !== 0) return (_, count) => count * (same % frameBytes === 0 ? same : frameBytes);
   const sizes = numbers(bytes, { ...box!, from: box!.from + 4 }, 4);
   return (first, count) => {
@@ -126,7 +126,7 @@ function addFragments(bytes: FileBytes, track: Box, extensions: Box, chunks: Chu
 interface Fragment {
   readonly moof: Box;
   readonly traf: Box;
-  /** The track's number, and bytes of its samples. */
+  /** The track's number, and the default size of its samples in bytes. */
   readonly id: number;
   readonly usual: number;
 }
@@ -153,7 +153,7 @@ function addRuns(bytes: FileBytes, { moof, traf, id, usual }: Fragment, chunks: 
   }
 }
 
-/** Numbers of 32 bits behind the version and flags of a box; 0 beyond its end. */
+/** Reads the 32-bit numbers after a box's version and flags; beyond its end they are 0. */
 class Fields {
   readonly flags: number | undefined;
   readonly #view: DataView;
@@ -170,7 +170,7 @@ class Fields {
     return value;
   }
 
-  /** The sum of the sizes in the rows of a run. */
+  /** Sum of the sample sizes in a run's table. */
   sizes(count: number): number {
     const columns = SAMPLE_FIELDS.filter((flag) => (this.flags ?? 0) & flag);
     const rows = Math.min(count, Math.floor((this.#view.byteLength - this.#at) / (4 * columns.length)));

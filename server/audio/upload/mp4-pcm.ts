@@ -1,7 +1,7 @@
 /**
- * Uncompressed sound in MP4 and QuickTime files (PCM, floats, A-law, mu-law), shown as a WAV file. Symphonia reads it one sample at a time, takes every sample for
- * little-endian, and knows neither MP4's names for it nor A-law and mu-law. Sources: Apple's "QuickTime File Format", sound sample
- * descriptions; ISO/IEC 14496-12; ISO/IEC 23003-5 (`ipcm`, `fpcm`).
+ * Presents uncompressed sound in MP4 and QuickTime files (PCM, floats, A-law, mu-law) as a WAV file. Symphonia reads it one sample at a time, takes every sample
+ * for little-endian, and knows neither MP4's names for it nor A-law and mu-law. Sources: Apple's "QuickTime File Format", sound sample descriptions; ISO/IEC
+ * 14496-12; ISO/IEC 23003-5 (`ipcm`, `fpcm`).
  */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { viewOf, wavHeader } from './headers.ts';
@@ -10,11 +10,11 @@ import type { Box } from './mp4-boxes.ts';
 import { chunksOf } from './mp4-chunks.ts';
 import type { Chunk } from './mp4-chunks.ts';
 
-/** What WAV calls PCM, floats, A-law and mu-law. */
+/** WAV format tags. */
 const [PCM, FLOAT, A_LAW, MU_LAW] = [1, 3, 6, 7];
-/** Of the list of descriptions, before the first. */
+/** Bytes of the list of descriptions before the first one. */
 const LIST_BYTES = 8;
-/** Of descriptions of version 0, 1 and 2, before their boxes. */
+/** Bytes of descriptions of version 0, 1 and 2 before their boxes. */
 const HEAD_BYTES = [36, 52, 72] as const;
 /** Flags of `lpcm`. */
 const [IS_FLOAT, IS_HIGH_FIRST, IS_SIGNED] = [1, 2, 4];
@@ -25,11 +25,14 @@ interface Layout {
   readonly tag: number;
   readonly bits: number;
   readonly isHighFirst?: boolean;
-  /** WAV has 8 bits without a sign. */
+  /** Whether 8-bit samples are signed, which WAV's are not. */
   readonly isSigned8?: boolean;
 }
 
-/** The samples that are played, as a WAV file, without a copy of them; undefined where the sound is compressed. `isRough`: at least as many as there are. */
+/**
+ * Returns the samples that are played as a WAV file, without copying them; undefined if the sound is compressed. With `isRough` there may be more samples than in
+ * the file.
+ */
 export function mp4Samples(bytes: FileBytes, isRough: boolean): FileBytes | undefined {
   const track = soundTrack(bytes);
   const list = track && find(bytes, track, 'mdia', 'minf', 'stbl', 'stsd');
@@ -38,7 +41,7 @@ export function mp4Samples(bytes: FileBytes, isRough: boolean): FileBytes | unde
   const at = list.from + LIST_BYTES;
   const head = viewOf(bytes, at, Math.min(list.to, at + HEAD_BYTES[2]));
   if (head.byteLength < HEAD_BYTES[0]) return undefined;
-  // MP4's own version 1 has no more fields, and its list is of version 1 too.
+  // MP4's version 1 has no additional fields; it is told by the list's version, which is 1 too.
   const headBytes = HEAD_BYTES[bytes.subarray(list.from, at)[0] === 1 ? 0 : head.getUint16(16)];
   if (headBytes === undefined || head.byteLength < headBytes) return undefined;
   const isNew = headBytes === HEAD_BYTES[2];
@@ -57,13 +60,13 @@ export function mp4Samples(bytes: FileBytes, isRough: boolean): FileBytes | unde
   return new WavView(bytes, { chunks: all, from, to, layout, head: wavHeader(formatOf(layout, rate, channels), to - from) });
 }
 
-/** Hz that have no room in 16 bits; 0 where there is no box of them. */
+/** Rate in Hz that does not fit into 16 bits; 0 if there is no box with one. */
 function rateOf(bytes: FileBytes, inner: Box): number {
   const srat = find(bytes, inner, 'srat');
   return srat && srat.to - srat.from >= 8 ? viewOf(bytes, srat.from, srat.to).getUint32(4) : 0;
 }
 
-/** `inner` = what stands in the description behind its fields. */
+/** How the samples of a description are stored; undefined if they are compressed. `inner` = the part of the description after its fields. */
 function layoutOf(bytes: FileBytes, head: DataView, inner: Box): Layout | undefined {
   const isHighFirst = !isLowFirst(bytes, inner);
   const bits = head.getUint16(26);
@@ -108,7 +111,7 @@ function newLayout(bits: number, flags: number): Layout | undefined {
   return flags & IS_FLOAT ? floats(bits, isHighFirst) : samples(bits, isHighFirst, (flags & IS_SIGNED) !== 0);
 }
 
-/** MP4 tells order and bits in a box of their own. */
+/** MP4 has byte order and bits in a box of their own. */
 function mp4Layout(bytes: FileBytes, box: Box | undefined, isFloat: boolean): Layout | undefined {
   const fields = box && bytes.subarray(box.from + 4, box.to);
   if (!fields || fields.length < 2) return undefined;
@@ -116,7 +119,7 @@ function mp4Layout(bytes: FileBytes, box: Box | undefined, isFloat: boolean): La
   return isFloat ? floats(bits, (flags & 1) === 0) : samples(bits, (flags & 1) === 0);
 }
 
-/** Whether the boxes of a description say that the lowest byte comes first. */
+/** Whether a description's boxes say that samples are little-endian. */
 function isLowFirst(bytes: FileBytes, inner: Box): boolean {
   const enda = find(bytes, inner, 'wave', 'enda') ?? find(bytes, inner, 'enda');
   return enda !== undefined && bytes.subarray(enda.from, enda.to)[1] === 1;
@@ -133,20 +136,20 @@ function formatOf({ tag, bits }: Layout, rate: number, channels: number): DataVi
 
 interface Part {
   readonly chunks: readonly Chunk[];
-  /** Bytes of the chunks, one behind the other, that are to be heard. */
+  /** The part of the joined chunks that is played, as byte offsets [from, to). */
   readonly from: number;
   readonly to: number;
   readonly layout: Layout;
-  /** What stands before them. */
+  /** Header before the samples. */
   readonly head: Uint8Array;
 }
 
-/** A WAV file whose samples lie in chunks of another. Its length is what is there of it, which may be less than its head says. */
+/** A view of chunks of another file as a WAV file. Its length counts only the bytes that are there, which may be fewer than its header declares. */
 class WavView implements FileBytes {
   readonly length: number;
   readonly #bytes: FileBytes;
   readonly #part: Part;
-  /** Where each chunk begins in all of them. */
+  /** Offset of each chunk in the joined chunks. */
   readonly #starts: Float64Array;
 
   constructor(bytes: FileBytes, part: Part) {
@@ -158,7 +161,7 @@ class WavView implements FileBytes {
     for (const [i, { from, length }] of part.chunks.entries()) {
       this.#starts[i] = at;
       at += length;
-      // Where the file ends within them, what comes later is not there either.
+      // If the file ends within a chunk, later chunks are not counted either.
       if (present === this.#starts[i]) present += Math.max(0, Math.min(length, bytes.length - from));
     }
     this.length = part.head.length + Math.max(0, Math.min(part.to, present) - part.from);
@@ -168,7 +171,7 @@ class WavView implements FileBytes {
     const { head, layout } = this.#part;
     const [first, end] = [Math.max(0, from), Math.min(to, this.length)];
     if (end <= head.length) return head.subarray(first, end);
-    // Whole samples are turned.
+    // Bytes are swapped in whole samples.
     const step = layout.bits / 8;
     const [low, high] = [Math.max(0, first - head.length), end - head.length];
     const aligned = Math.floor(low / step) * step;
@@ -183,7 +186,7 @@ class WavView implements FileBytes {
     return joined;
   }
 
-  /** A copy of these bytes of what is heard, as they lie in the file. */
+  /** Copies bytes of the played part, in the file's byte order. */
   #read(from: number, to: number): Uint8Array {
     const out = new Uint8Array(to - from);
     const { chunks } = this.#part;
@@ -197,7 +200,7 @@ class WavView implements FileBytes {
     return out;
   }
 
-  /** The last chunk that begins at or before this byte. */
+  /** Index of the last chunk that begins at or before this byte. */
   #chunkAt(byte: number): number {
     let [low, high] = [0, this.#starts.length];
     while (high - low > 1) {

@@ -1,21 +1,22 @@
 /**
- * Where MPEG sound begins in a file that was cut out of a longer one: it begins in the middle of a frame, which players pass over. Sources: ISO/IEC 11172-3 and
- * 13818-3, frame headers; ISO/IEC 13818-7, ADTS.
+ * Finds the first frame of MPEG audio in a file that was cut out of a longer one: it begins in the middle of a frame, which players skip. Sources: ISO/IEC 11172-3
+ * and 13818-3, frame headers; ISO/IEC 13818-7, ADTS.
  */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 
+/** The first frame found, and its offset in the file. */
 export interface MpegStart {
   readonly format: 'MP3' | 'AAC';
   readonly at: number;
 }
 
-/** How far a file is searched. No frame is as long, but a tag or silence of zeros may stand before the first. */
+/** Bytes of a file that are searched. No frame is as long, but a tag or zeros may precede the first one. */
 const SEARCHED_BYTES = 1 << 16;
-/** Of the longest frame, ADTS's; the last that begins in what is searched is followed by others. */
+/** Bytes of the longest frame, which is ADTS's; FRAMES of them must fit after the searched bytes. */
 const FRAME_BYTES = 1 << 13;
-/** Frames that must follow each other: one header is found in any noise. */
+/** Number of frames that must follow one another, since a single header is found in any noise. */
 const FRAMES = 4;
-/** kbit/s by the header's number: of MPEG 1, layers III and II, and of MPEG 2 and 2.5. */
+/** Bit rates in kbit/s by their number in the header: MPEG 1 layer III, MPEG 1 layer II, and MPEG 2 and 2.5. */
 const BIT_RATES = [
   [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
   [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -26,7 +27,7 @@ const MPEG_1 = 3;
 const LAYER_III = 1;
 const LAYER_II = 2;
 
-/** The first of frames that follow each other; undefined where there are none. */
+/** Finds the first of FRAMES consecutive frames; undefined if there are none. */
 export function mpegStart(bytes: FileBytes): MpegStart | undefined {
   const part = bytes.subarray(0, Math.min(bytes.length, SEARCHED_BYTES + FRAMES * FRAME_BYTES));
   for (let at = 0; at < Math.min(part.length, SEARCHED_BYTES); at++) {
@@ -37,7 +38,7 @@ export function mpegStart(bytes: FileBytes): MpegStart | undefined {
   return undefined;
 }
 
-/** What all frames of a stream have in common, and the bytes of one. */
+/** A frame: `kind`, which all frames of a stream have in common, and its length in bytes. */
 interface Frame {
   readonly kind: number;
   readonly length: number;
@@ -70,7 +71,7 @@ function mpegFrame(part: Uint8Array, at: number): Frame | undefined {
 
 function adtsFrame(part: Uint8Array, at: number): Frame | undefined {
   const [first, second = 0, third = 0, fourth = 0, fifth = 0, sixth = 0] = part.subarray(at, at + 6);
-  // A layer of 0 tells it from MPEG's own frames; the last three numbers of rates are none.
+  // A layer of 0 tells ADTS from MPEG audio's own frames; the last three numbers of rates are reserved.
   if (first !== 0xff || (second & 0xf6) !== 0xf0 || ((third >> 2) & 15) > 12) return undefined;
   const length = ((fourth & 3) << 11) | (fifth << 3) | (sixth >> 5);
   return length < 8 ? undefined : { kind: (second << 16) | ((third & 0xfd) << 8) | (fourth & 0xc0), length };

@@ -1,6 +1,6 @@
-/** Packets of several Opus streams in one: all but the last tell their own length. Source: RFC 6716, section 3 and appendix B. */
+/** Splits packets of several Opus streams, in which all but the last stream's are self-delimiting. Source: RFC 6716, section 3 and appendix B. */
 
-/** The packets of `count` streams as decoders of one stream want them; undefined where the lengths do not fit. */
+/** Returns the packets of `count` streams in the form that decoders of one stream take; undefined if the lengths do not match. */
 export function splitPacket(packet: Uint8Array, count: number): Uint8Array[] | undefined {
   const packets: Uint8Array[] = [];
   let rest = packet;
@@ -13,7 +13,7 @@ export function splitPacket(packet: Uint8Array, count: number): Uint8Array[] | u
   return rest.length > 0 ? [...packets, rest] : undefined;
 }
 
-/** The first packet without the length that only this form has, and how many bytes it took. */
+/** Takes the first packet, without the length that only self-delimiting packets have, and returns the bytes that it took. */
 function takePacket(bytes: Uint8Array): { readonly packet: Uint8Array; readonly taken: number } | undefined {
   const reader = new Reader(bytes);
   const code = reader.byte() & 3;
@@ -30,7 +30,7 @@ function takePacket(bytes: Uint8Array): { readonly packet: Uint8Array; readonly 
   return { packet, taken };
 }
 
-/** What the second byte of a packet of any number of frames says, and the bytes of padding behind it. */
+/** Reads the number of frames of a packet with an arbitrary one, and the number of padding bytes at its end. */
 function frameCount(reader: Reader): { readonly frames: number; readonly isVariable: boolean; readonly padding: number } {
   const kind = reader.byte();
   let padding = 0;
@@ -42,7 +42,7 @@ function frameCount(reader: Reader): { readonly frames: number; readonly isVaria
   return { frames: kind & 0x3f, isVariable: (kind & 0x80) !== 0, padding };
 }
 
-/** Beyond the end everything is NaN, which fits nothing. */
+/** Reads bytes; beyond the end they are NaN, so that no length matches. */
 class Reader {
   at = 0;
   readonly #bytes: Uint8Array;

@@ -1,34 +1,35 @@
-/** Packets of an Opus stream to mono samples: libopus in WebAssembly. Source of the head's layout: RFC 7845, section 5.1. */
+/** Decodes packets of an Opus stream to mono samples, with libopus in WebAssembly. Source of the head's layout: RFC 7845, section 5.1. */
 import { Decoder } from '@evan/opus/wasm/index.mjs';
 import { TRANSCRIPTION_RATE } from '../../../engine/audio/sample-source.ts';
 import { wavToMono } from '../../../engine/audio/wav.ts';
 import { splitPacket } from './opus-packets.ts';
 
-/** Times in Opus files are counted at this rate, whatever is decoded to. */
+/** Rate at which times in Opus files are counted, whatever rate is decoded to. */
 const CLOCK = 48_000;
 /** OPUS_SET_GAIN, in 256ths of a decibel. */
 const SET_GAIN = 4034;
 const HEAD_BYTES = 19;
-/** What the decoders of one file may be, each with memory of its own. */
+/** Most decoders for one file, each of which has its own memory. */
 const MAX_STREAMS = 32;
 
-/** What can be told of a stream before its first packet. */
+/** What a stream's head declares. */
 interface Head {
-  /** Samples (at 48 kHz) before the first to be heard. */
+  /** Samples (at 48 kHz) to skip at the beginning. */
   readonly preSkip: number;
   readonly gain: number;
   /** Channels of each stream in a packet. */
   readonly streams: readonly number[];
 }
 
+/** Decodes one stream of packets, in order. */
 export class OpusStream {
-  /** Hz. libopus itself decodes to this rate, for a third of the work of 48 kHz, and to mono. */
+  /** Sample rate in Hz. libopus itself decodes to this rate, for a third of the work of 48 kHz, and to mono. */
   readonly rate = TRANSCRIPTION_RATE;
   readonly #decoders: readonly Decoder[];
   readonly #streams: readonly number[];
   #skipped: number;
 
-  /** Opens a decoder for a stream with this head; undefined for what is no head. */
+  /** Opens a decoder for a stream with this head; undefined if the bytes are no valid head. */
   static open(bytes: Uint8Array, isMp4: boolean): OpusStream | undefined {
     const head = parseHead(bytes, isMp4);
     return head && new OpusStream(head);
@@ -41,7 +42,7 @@ export class OpusStream {
     this.#skipped = Math.round((preSkip * TRANSCRIPTION_RATE) / CLOCK);
   }
 
-  /** The packet's samples without the last `trimmed` (at 48 kHz); undefined where it is damaged. */
+  /** Decodes a packet, without its last `trimmed` samples (at 48 kHz); undefined if it is damaged. */
   decode(packet: Uint8Array, trimmed: number): Float32Array | undefined {
     const samples = this.#decode(packet);
     if (!samples) return undefined;
@@ -51,7 +52,7 @@ export class OpusStream {
     return samples.subarray(from, end);
   }
 
-  /** The mean of all channels. */
+  /** Decodes a packet to the mean of all channels. */
   #decode(packet: Uint8Array): Float32Array | undefined {
     const packets = splitPacket(packet, this.#streams.length);
     const parts = packets?.map((one, i) => decoded(this.#decoders[i]!, one));
@@ -60,7 +61,7 @@ export class OpusStream {
     const sum = new Float32Array(first.length);
     const channels = this.#streams.reduce((all, count) => all + count, 0);
     for (const [i, part] of parts.entries()) {
-      // The streams of a packet are as long as each other.
+      // All streams of a packet have the same length.
       if (part?.length !== sum.length) return undefined;
       const share = this.#streams[i]! / channels;
       for (let at = 0; at < sum.length; at++) sum[at]! += share * part[at]!;
@@ -73,7 +74,7 @@ export class OpusStream {
   }
 }
 
-/** A packet of one stream; undefined where libopus refuses it, or it is longer than packets are. */
+/** Decodes a packet of one stream; undefined if libopus refuses it, or it is longer than a packet can be. */
 function decoded(decoder: Decoder, packet: Uint8Array): Float32Array | undefined {
   try {
     const data = decoder.decode(packet);
@@ -84,7 +85,7 @@ function decoded(decoder: Decoder, packet: Uint8Array): Float32Array | undefined
   }
 }
 
-/** The head as Ogg and Matroska have it; MP4 has the same fields with their bytes the other way round, and the edit list tells what to skip. */
+/** Parses a head of Ogg or Matroska. MP4 has the same fields big-endian, and an edit list instead of the number of samples to skip. */
 function parseHead(bytes: Uint8Array, isMp4: boolean): Head | undefined {
   if (bytes.length < HEAD_BYTES || String.fromCharCode(...bytes.subarray(0, 8)) !== 'OpusHead') return undefined;
   const streams = streamsOf(bytes);
@@ -93,7 +94,7 @@ function parseHead(bytes: Uint8Array, isMp4: boolean): Head | undefined {
   return { preSkip: isMp4 ? 0 : view.getUint16(10, true), gain: view.getInt16(16, !isMp4), streams };
 }
 
-/** Stereo streams come first. Which channel is which does not matter to a mean. */
+/** Channels of each stream. Stereo streams come first; which channel is which does not matter to the mean. */
 function streamsOf(bytes: Uint8Array): number[] | undefined {
   const [channels = 0, family] = [bytes[9], bytes[18]];
   if (family === 0) return channels === 1 || channels === 2 ? [channels] : undefined;

@@ -1,13 +1,13 @@
-/** What a file is, by its first bytes: names and declared types lie. */
+/** Detects the format of a file by its first bytes, since names and declared types lie. */
 import { isWav } from '../../../engine/audio/wav.ts';
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { mpegStart } from './mpeg-start.ts';
 
-/** Files that are decoded, as errors and documents name them. */
+/** Names of the formats that are decoded, for errors and documentation. */
 export const READ_FORMATS = ['WAV', 'MP3', 'FLAC', 'Ogg', 'MP4', 'WebM', 'AAC', 'AIFF', 'CAF', 'AU', 'W64', 'FLV'] as const;
 export type FileFormat = (typeof READ_FORMATS)[number];
 
-/** First bytes of what is read. An ID3 tag may stand before MP3 and AAC. */
+/** First bytes of the formats that are read. An ID3 tag may precede MP3 and AAC. */
 const READ: readonly (readonly [FileFormat, RegExp])[] = [
   ['FLAC', /^fLaC/],
   ['AAC', /^\xff[\xf0\xf1\xf8\xf9]/],
@@ -23,7 +23,7 @@ const READ: readonly (readonly [FileFormat, RegExp])[] = [
   ['FLV', /^FLV\x01/],
 ];
 
-/** First bytes of what people send by mistake. */
+/** First bytes of formats that people send by mistake. */
 const OTHER: readonly (readonly [string, RegExp])[] = [
   ['JPEG', /^\xff\xd8\xff/],
   ['PNG', /^\x89PNG/],
@@ -41,25 +41,25 @@ const OTHER: readonly (readonly [string, RegExp])[] = [
   ['MPEG video', /^\0\0\x01[\xb3\xba]/],
 ];
 
-/** How many bytes of a file say what it is. */
+/** Bytes at the beginning of a file that are examined. */
 const SNIFFED_BYTES = 33;
 
-/** What a file is, and the byte where that begins. */
+/** A file's format, and the offset at which it begins. */
 export interface KnownFile {
   readonly format: FileFormat;
   readonly at: number;
 }
 
-/** What a file is; undefined if it is none that is read. */
+/** Detects a file's format; undefined if it is none that is read. */
 export function formatOf(bytes: FileBytes): KnownFile | undefined {
   const head = bytes.subarray(0, SNIFFED_BYTES);
   const format = isWav(head) ? 'WAV' : READ.find(([, magic]) => magic.test(latin1(head)))?.[0];
   if (format) return { format, at: 0 };
-  // What has another name is that, whatever its bytes look like further on.
+  // A file of another known format is that, whatever its bytes further on look like.
   return otherName(head) === undefined ? mpegStart(bytes) : undefined;
 }
 
-/** What to call a file that is not read. */
+/** Name of the format of a file that is not read, for messages. */
 export const nameOf = (bytes: FileBytes): string => otherName(bytes.subarray(0, SNIFFED_BYTES)) ?? 'no known audio format';
 
 const otherName = (head: Uint8Array): string | undefined => OTHER.find(([, magic]) => magic.test(latin1(head)))?.[0];

@@ -1,6 +1,6 @@
 /**
- * What decodes a file. Most formats have a reader; the sound of the others is shown to the reader of another format, behind the headers that this one wants.
- * Sources: Sony's "Wave 64", Sun's <audio/au.h>, Adobe's "Adobe Flash Video File Format Specification" 10.1.
+ * Chooses the decoder of a file. Most formats have one; the sound of the others is presented to the decoder of another format, after the headers that this one
+ * expects. Sources: Sony's "Wave 64", Sun's <audio/au.h>, Adobe's "Adobe Flash Video File Format Specification" 10.1.
  */
 import { findWavData, isPlaceholder, wavTag } from '../../../engine/audio/wav.ts';
 import type { FileBytes, WavData } from '../../../engine/audio/wav.ts';
@@ -12,7 +12,10 @@ import { Spliced, aiffHeader, viewOf, wavHeader } from './headers.ts';
 import { mp4Samples } from './mp4-pcm.ts';
 import type { FileFormat, KnownFile } from './sniff.ts';
 
-/** `wav` = samples as they lie in a WAV file; `gsm` = blocks of GSM 06.10; `packed` = what the codecs find in a file of this format. `isCut` = it said that there is more. */
+/**
+ * How a file's sound is decoded: `wav` = as the samples of a WAV file; `gsm` = blocks of GSM 06.10; `packed` = by the codecs, as a file of this format. `isCut` =
+ * the file declared more.
+ */
 export type Sound =
   | { readonly kind: 'wav'; readonly bytes: FileBytes }
   | ({ readonly bytes: FileBytes; readonly isCut?: boolean } & (
@@ -20,19 +23,19 @@ export type Sound =
       | { readonly kind: 'packed'; readonly format: FileFormat }
     ));
 
-/** A file that its headers rule out, in a sentence. */
+/** A file that is refused because of its headers; the message is a sentence. */
 export class UnreadError extends Error {}
 
 const MS_ADPCM = 2;
 const IMA_ADPCM = 0x11;
 const GSM = 0x31;
 const MPEG = [0x50, 0x55] as const;
-/** PCM, float, A-law and mu-law. */
+/** Format tags of PCM, float, A-law and mu-law. */
 const SAMPLES = [1, 3, 6, 7] as const;
 
 /**
- * Who decodes this file, and what they are shown; throws UnreadError, or EngineError('invalid_audio') for broken headers. `isRough`: what is shown may be more
- * than there is, and is found sooner.
+ * Chooses how a file is decoded, and as what. Throws UnreadError, or EngineError('invalid_audio') for broken headers. With `isRough` the result may have more
+ * sound than the file, and is found sooner.
  */
 export function soundOf({ format, at }: KnownFile, file: FileBytes, isRough = false): Sound {
   const bytes = at === 0 ? file : new Spliced(new Uint8Array(), file, at);
@@ -69,7 +72,7 @@ function wavSound(bytes: FileBytes): Sound {
     throw new UnreadError(`WAV encoding ${tag} is not read; PCM, float, A-law, mu-law, MS ADPCM, IMA ADPCM, GSM 06.10, and MPEG are`);
   }
   const content = contentOf(bytes, data);
-  // Without the chunks before it, and with the length that there is.
+  // Without the chunks before the data, and with its real length.
   return { kind: 'packed', format: 'WAV', bytes: new Spliced(wavHeader(data.format, content.length), content), isCut };
 }
 
@@ -79,13 +82,13 @@ function contentOf(bytes: FileBytes, { from, declared }: WavData): FileBytes {
 }
 
 const GUID_BYTES = 16;
-/** A chunk's name and its size, which counts both. */
+/** Bytes of a chunk's name and size; the size includes both. */
 const W64_CHUNK = GUID_BYTES + 8;
-/** The file's own name and size, and WAVE's. */
+/** Bytes of the file's name and size, and of the name `WAVE`. */
 const W64_HEAD = W64_CHUNK + GUID_BYTES;
 const MAX_CHUNKS = 1_000;
 
-/** Wave 64 is WAV with names of 16 bytes and sizes of 8. */
+/** Rewrites the headers of Wave 64, which is WAV with names of 16 bytes and sizes of 8. */
 function w64AsWav(bytes: FileBytes): FileBytes {
   let format: DataView | undefined;
   let at = W64_HEAD;
@@ -96,7 +99,7 @@ function w64AsWav(bytes: FileBytes): FileBytes {
     const rest = bytes.length - at - W64_CHUNK;
     if (name === 'data' && format) {
       const declared = size - W64_CHUNK;
-      // Recorders that cannot go back leave 0 or all ones.
+      // Recorders that cannot seek leave 0 or all ones.
       const isOpen = declared <= 0 || isPlaceholder(declared);
       return new Spliced(wavHeader(format, isOpen ? rest : declared), bytes, at + W64_CHUNK, isOpen ? rest : Math.min(rest, declared));
     }
@@ -107,19 +110,19 @@ function w64AsWav(bytes: FileBytes): FileBytes {
   throw new UnreadError('the W64 file has no samples behind a description of them');
 }
 
-/** A fmt chunk without what fills it up to 8 bytes: its last fields say how many of them there are. */
+/** A fmt chunk without its padding to 8 bytes; its last fields tell its real length. */
 function unpadded(format: DataView): DataView {
   const size = format.byteLength < 18 ? 16 : 18 + format.getUint16(16, true);
   return new DataView(format.buffer, format.byteOffset, Math.min(size, format.byteLength));
 }
 
 const AU_HEAD_BYTES = 24;
-/** AIFF's names of AU's encodings, and bits a sample. */
+/** AIFF-C's compression types of AU's encodings, and their bits per sample. */
 const AU_ENCODINGS: Readonly<Record<number, readonly [type: string, bits: number]>> = {
   1: ['ulaw', 8], 2: ['NONE', 8], 3: ['NONE', 16], 4: ['NONE', 24], 5: ['NONE', 32], 6: ['fl32', 32], 7: ['fl64', 64], 27: ['alaw', 8],
 }; // prettier-ignore
 
-/** AU has AIFF's samples, highest byte first. */
+/** Presents an AU file as AIFF-C, since its samples are big-endian too. */
 function auAsAiff(bytes: FileBytes): Sized {
   if (bytes.length < AU_HEAD_BYTES) throw new UnreadError('the AU file is cut short in its header');
   const view = viewOf(bytes, 0, AU_HEAD_BYTES);
