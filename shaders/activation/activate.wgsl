@@ -1,4 +1,5 @@
-// out[i] = f(x[i]); one invocation an element. Reference: test/reference/activation.ts.
+// out[i] = f(x[i]), f by ACTIVATION (lib/activation.wgsl); x and out [count]. One invocation per element. Reference:
+// test/reference/activation.ts.
 override WG: u32;
 override ACTIVATION: u32;
 

@@ -1,5 +1,6 @@
-// out[t, i] = (clamp(up, -limit, limit) + 1) * g * sigmoid(alpha * g) with g = min(gate, limit), gpt-oss's gate. gate_up [T, 2 I], out [T, I], I a multiple
-// of 4: gates and then ups, or with ALTERNATING a gate, its up, the next gate. One invocation four elements, grid (I / 4, T), T folded into y and z.
+// out[t, i] = (clamp(up, -limit, limit) + 1) * g * sigmoid(alpha * g) with g = min(gate, limit), the gate of gpt-oss. gate_up [T, 2 I], out
+// [T, I], I a multiple of 4. A row of gate_up holds all gates, then all ups; with ALTERNATING, a gate and its up in turn. One invocation
+// per four elements; grid (I / 4 / WG, T), T folded into y and z.
 // Reference: test/reference/activation.ts.
 override WG: u32;
 override ALTERNATING: bool;

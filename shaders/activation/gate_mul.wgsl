@@ -1,6 +1,6 @@
-// out[t, i] = f(gate_up[t, i]) * gate_up[t, I + i]; gate_up [T, 2 I], out [T, I], I a multiple of 4. One invocation four elements, grid (I / 4, T), T folded
-// into y and z.
-// No division by a variable: on software adapters it costs more than all the rest. Reference: test/reference/activation.ts.
+// out[t, i] = f(gate_up[t, i]) * gate_up[t, I + i], f by ACTIVATION (lib/activation.wgsl); gate_up [T, 2 I], out [T, I], I a multiple of 4.
+// One invocation per four elements; grid (I / 4 / WG, T), T folded into y and z.
+// Nothing is divided by a variable: on software adapters that would cost more than all the rest. Reference: test/reference/activation.ts.
 override WG: u32;
 override ACTIVATION: u32;
 

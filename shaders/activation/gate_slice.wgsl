@@ -1,5 +1,5 @@
-// out[t, i] = f(gate[t, i]) * x[t, first + i]; gate and out [T, I], x [T, N], I, N and first multiples of 4. One invocation four elements, grid (I / 4, T).
-// Reference: test/reference/activation.ts.
+// out[t, i] = f(gate[t, i]) * x[t, first + i], f by ACTIVATION (lib/activation.wgsl); gate and out [T, I], x [T, N]; I, N and first are
+// multiples of 4. One invocation per four elements; grid (I / 4 / WG, T). Reference: test/reference/activation.ts.
 override WG: u32;
 override ACTIVATION: u32;
 

@@ -1,5 +1,6 @@
-// out[t, i] = f(max(g[t, i] - cutoff, 0)) * gate_up[t, I + i], g the gates gate_up[t, 0 .. I) of the row and cutoff = mean(g) + deviations * standard deviation(g):
-// of gates that are spread normally a known share passes. gate_up [T, 2 I], out [T, I]. One workgroup a row. Reference: test/reference/activation.ts.
+// out[t, i] = f(max(g[i] - cutoff, 0)) * gate_up[t, I + i], where g is the first half of row t of gate_up [T, 2 I] and cutoff = mean(g) +
+// deviations * (standard deviation of g). If gates are normally distributed, a known share of them passes. out [T, I]. One workgroup per
+// row. Reference: test/reference/activation.ts.
 override WG: u32;
 override ACTIVATION: u32;
 

@@ -1,4 +1,5 @@
-// x[i] = x[i] / (1 + exp(-gate[i])), in place. One invocation four elements. Reference: test/reference/activation.ts.
+// x[i] = x[i] * sigmoid(gate[i]), in place; x and gate [4 count4]. One invocation per four elements. Reference:
+// test/reference/activation.ts.
 override WG: u32;
 
 struct Params {

@@ -1,4 +1,4 @@
-// x[i] = cap * tanh(x[i] / cap), in place. Reference: test/reference/activation.ts.
+// x[i] = cap * tanh(x[i] / cap), in place; x [count]. One invocation per element. Reference: test/reference/activation.ts.
 override WG: u32;
 
 struct Params {
@@ -13,7 +13,7 @@ struct Params {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let i = workgroup_index(group, groups) * WG + lane;
   if (i < params.count) {
-    // Beyond 15 tanh is 1 in f32, and some drivers' overflows.
+    // Clamped, because some drivers' tanh overflows for large arguments; beyond 15 it is 1 in f32.
     x[i] = params.cap * tanh(clamp(x[i] / params.cap, -15.0, 15.0));
   }
 }

@@ -1,6 +1,7 @@
-// out[t, s] = mean over heads of the median over s - 3 .. s + 3 of (weights[head, t, s'] - mean) / deviation, with stats[head, s'] =
-// (mean, 1 / deviation); positions beyond either end are mirrored at it without repeating it, and 3 columns or fewer are not filtered.
-// weights [H, max rows, positions], out [rows, columns]. One invocation an (s, t). Reference: test/reference/alignment.ts.
+// out[t, s] = mean over heads of the median of (weights[head, t, s'] - mean) * (1 / deviation) over s' from s - 3 to s + 3, with (mean, 1 /
+// deviation) = stats[head, s'] (alignment_stats.wgsl). Positions beyond either end are mirrored at it, the end itself not repeated; 3
+// columns or fewer are not filtered. weights [H, max rows, positions], out [rows, columns]. One invocation per (s, t). Reference:
+// test/reference/alignment.ts.
 override WG: u32;
 
 struct Params {
@@ -27,7 +28,7 @@ fn neighbour(s: u32, i: u32) -> u32 {
   return u32(select(at, 2 * last - at, at > last));
 }
 
-// Both in order, for a network of comparisons.
+// (smaller, larger): one comparator of a sorting network.
 fn ordered(a: f32, b: f32) -> vec2<f32> {
   return vec2<f32>(min(a, b), max(a, b));
 }
@@ -48,7 +49,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var i = 0u; i < 7u; i++) {
       near[i] = normalised(head, id.y, neighbour(s, i));
     }
-    // The larger values sink to the end, four times: the fourth of seven is in place.
+    // Four passes of bubble sort put the four largest values in place; the last of these is the median of seven.
     for (var round = 0u; round < 4u; round++) {
       for (var i = 0u; i < 6u - round; i++) {
         let pair = ordered(near[i], near[i + 1u]);

@@ -1,5 +1,6 @@
-// stats[head, s] = (mean, 1 / standard deviation) of weights[head, t, s] over the rows t; 0 in place of 1 / 0. weights [H, max rows, positions], of
-// which `rows` rows and `columns` positions count; biased variance in a second pass. One invocation an (s, head). Reference: test/reference/alignment.ts.
+// stats[head, s] = (mean, 1 / standard deviation) of weights[head, t, s] over the rows t; 0 in place of 1 / 0. weights [H, max rows,
+// positions], of which the first `rows` rows and `columns` positions are used. The variance is the biased one, from a second pass. One
+// invocation per (s, head). Reference: test/reference/alignment.ts.
 override WG: u32;
 
 struct Params {

@@ -1,6 +1,6 @@
-// weights[head, first_out + t, s] = softmax over s of q[first_row + t, head] . k[first_key + s, head] * scale: what denseAttention multiplies the
-// values by, for one head; D = 4 d4 channels, weights [H, rows, positions]. One workgroup a row t; each lane owns the keys s = lane, lane + WG, ...,
-// so what it wrote it alone reads again. Reference: test/reference/alignment.ts.
+// weights[head, first_out + t, s] = softmax over s of dot(q[first_row + t, head], k[first_key + s, head]) * scale for one head: the weights
+// by which dense attention multiplies values. Heads have D = 4 d4 channels; weights [H, rows, positions]. One workgroup per row t; each
+// lane owns the keys s = lane, lane + WG, ..., so it reads back only weights that it wrote itself. Reference: test/reference/alignment.ts.
 override WG: u32;
 
 const LOWEST = -1e30;
@@ -9,7 +9,7 @@ struct Params {
   keys: u32,
   first_key: u32,
   first_row: u32,
-  // Position of the row's first weight for t = 0.
+  // Index in `weights` of row t = 0.
   out_at: u32,
   out_stride: u32,
   q_stride4: u32,

@@ -1,8 +1,9 @@
-// out[t, h] = softmax(q[t, h] . k[s, h] * scale over the keys s of t's sequence) v[s, h], without a causal mask; D = 4 D4 channels a head.
+// out[t, h] = sum over the keys s of t's sequence of softmax(dot(q[t, h], k[s, h]) * scale) v[s, h]: attention without a causal mask, D = 4
+// D4 channels per head.
 //
-// A workgroup computes up to QUERIES rows of one head. One sequence: rows 0..params.queries of q and of out, rows 0..params.keys of k and v,
-// grid (query tiles, heads). Several: tiles[z] = (first key row, keys, first query row, query rows), grid (1, heads, tiles). q, k and v may
-// be columns of one merged projection. lib/dense_rows.wgsl has the sums. Reference: test/reference/dense-attention.ts.
+// A workgroup computes up to QUERIES rows of one head. One sequence: rows 0 to queries - 1 of q and out, rows 0 to keys - 1 of k and v;
+// grid (query tiles, heads). Several sequences: tiles[z] = (first key row, keys, first query row, query rows); grid (1, heads, tiles). q, k
+// and v may be columns of one merged projection. lib/dense_rows.wgsl computes the sums. Reference: test/reference/dense-attention.ts.
 struct Params {
   queries: u32,
   keys: u32,
@@ -13,11 +14,11 @@ struct Params {
   v_stride4: u32,
   v_column4: u32,
   out_stride4: u32,
-  // D4 and LANES: loops over these stay loops, unrolled they take software adapters half a minute to compile.
+  // D4 and LANES as params: loops over them are not unrolled, which would take software adapters half a minute to compile.
   d4: u32,
   lanes: u32,
   scale: f32,
-  // 1: several sequences. No override, so that encoders and decoders share a pipeline.
+  // 1 = several sequences. A param and not an override, so that encoders and decoders share a pipeline.
   tiled: u32,
 }
 

@@ -1,11 +1,13 @@
-// out[t, h] = softmax(q[t, h] . k[s, h] * scale over all keys s) v[s, h]: dense.wgsl for one sequence on adapters whose subgroup is a SIMD register of
-// LANES, for heads of 2 LANES vectors. Operands and grid as in dense.wgsl, with tiles of 3 LANES queries: a load costs most there, and three blocks of
-// queries share those of keys and values. Keys pass in tiles of 4 LANES under an online softmax: an invocation has four neighbours while scores are
-// computed, and two vectors of channels while values are summed. Loads stand before the sums they feed, and loops are either short enough that the
-// compiler unrolls them or stay loops (docs/decisions/attention.md). Reference: test/reference/dense-attention.ts.
+// out[t, h] = sum over all keys s of softmax(dot(q[t, h], k[s, h]) * scale) v[s, h]: dense.wgsl for one sequence, on adapters whose
+// subgroup is a SIMD register of LANES, with heads of 2 LANES vec4s.
+//
+// Operands and grid are those of dense.wgsl, with tiles of 3 LANES queries, in three blocks that share the loads of keys and values: loads
+// cost most there. Keys come in tiles of 4 LANES under an online softmax. While scores are computed an invocation has four neighbouring
+// keys; while values are summed it has two vec4s of channels. Loads stand before the sums they feed, and a loop is either short enough that
+// the compiler unrolls it or stays a loop (docs/decisions/attention.md). Reference: test/reference/dense-attention.ts.
 const LOWEST = -1e30;
 const KEYS = 4u;
-// Vectors of channels a lane holds while values are summed.
+// vec4s of channels that a lane holds while values are summed.
 const PARTS = D4 / LANES;
 
 struct Params {
@@ -18,7 +20,7 @@ struct Params {
   v_stride4: u32,
   v_column4: u32,
   out_stride4: u32,
-  // D4 and LANES, for loops that stay loops.
+  // D4 and LANES as params: loops over them are not unrolled.
   d4: u32,
   lanes: u32,
   scale: f32,
@@ -42,12 +44,12 @@ fn v_at(at: u32) -> vec4<f32> {
   return bitcast<vec4<f32>>(textureLoad(v, vec2<u32>(at % 512u, at / 512u)));
 }
 
-// LANES queries.
+// State of the online softmax of LANES queries.
 struct Block {
   highest: array<f32, LANES>,
   sum: array<f32, LANES>,
   acc: array<array<vec4<f32>, LANES>, PARTS>,
-  // Of an invocation's keys, then their weights.
+  // Scores of the invocation's own keys, then their weights.
   score: array<array<f32, KEYS>, LANES>,
 }
 
@@ -67,7 +69,8 @@ fn add_scores(block: ptr<function, Block>, mine: vec4<f32>, key: array<vec4<f32>
   }
 }
 
-// Scores -> weights; `left` keys of this invocation are there. Several loops, because the compiler unrolls short ones only.
+// Turns scores into softmax weights; of this invocation's keys, the first `left` exist. Several loops, because the compiler unrolls only
+// short ones.
 fn weigh(block: ptr<function, Block>, left: u32, lane: u32) {
   var highest: array<f32, LANES>;
   for (var i = 0u; i < LANES; i++) {
@@ -101,7 +104,7 @@ fn weigh(block: ptr<function, Block>, left: u32, lane: u32) {
   }
 }
 
-// The values of KEYS neighbouring keys, those of `from_lane`.
+// Accumulates the weighted values of the KEYS neighbouring keys of `from_lane`.
 fn add_values(block: ptr<function, Block>, from_lane: u32, value: array<array<vec4<f32>, KEYS>, PARTS>) {
   for (var i = 0u; i < LANES; i++) {
     var low = (*block).acc[0][i];
@@ -145,7 +148,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   let head = group.y * D4;
   let first_row = group.x * 3u * LANES;
   let column = params.q_column4 + head;
-  // Missing rows of the last tile repeat the last row and are not written.
+  // Rows beyond the last repeat it, and are not written.
   let last = params.queries - 1u;
   let q0 = min(first_row + lane, last) * params.q_stride4 + column;
   let q1 = min(first_row + LANES + lane, last) * params.q_stride4 + column;

@@ -1,7 +1,9 @@
-// out[t, h] = softmax(q[t, h] . k[s, h] * scale over all keys s) v[s, h]: dense.wgsl for one sequence on adapters whose subgroup is a SIMD
-// register of 4 (lib/quad.wgsl says why tiles are matrices there). Operands and grid as in dense.wgsl, with tiles of 16 queries: an
-// invocation has 4 of them, and 16 keys a turn pass under an online softmax; rows of k and v are loaded by the 4 invocations at once, one
-// each. 9x dense.wgsl on SwiftShader (test/bench/SPEED.md). Reference: test/reference/dense-attention.ts.
+// out[t, h] = sum over all keys s of softmax(dot(q[t, h], k[s, h]) * scale) v[s, h]: dense.wgsl for one sequence, on adapters whose
+// subgroup is a SIMD register of 4 (lib/quad.wgsl says why tiles are matrices there).
+//
+// Operands and grid are those of dense.wgsl, with tiles of 16 queries, 4 per invocation. Keys come 16 at a time under an online softmax;
+// the 4 invocations load rows of k and v together, one row each. 9x dense.wgsl on SwiftShader (test/bench/SPEED.md). Reference:
+// test/reference/dense-attention.ts.
 const LOWEST = -1e30;
 const QUERIES = 16u;
 
@@ -15,7 +17,7 @@ struct Params {
   v_stride4: u32,
   v_column4: u32,
   out_stride4: u32,
-  // D4, and the number of lanes, which is 4 here.
+  // D4, and the number of lanes (4 here; not read).
   d4: u32,
   lanes: u32,
   scale: f32,
@@ -27,18 +29,18 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
 
-// [4 keys x 4 queries]: products of each query with each key.
+// [4 keys x 4 queries]: dot products over four channels, of each query with each key.
 fn scores(queries: mat4x4<f32>, keys: mat4x4<f32>) -> mat4x4<f32> {
   return mat4x4<f32>(queries[0] * keys, queries[1] * keys, queries[2] * keys, queries[3] * keys);
 }
 
-// Highest score of each query.
+// Maximum score of each query over four keys.
 fn highest_of(s: mat4x4<f32>) -> vec4<f32> {
   let keys = transpose(s);
   return max(max(keys[0], keys[1]), max(keys[2], keys[3]));
 }
 
-// Scores -> weights; 0 for keys past the end.
+// Turns scores into softmax weights; 0 for keys past the end.
 fn weigh(s: mat4x4<f32>, highest: vec4<f32>, there: vec4<bool>) -> mat4x4<f32> {
   let none = vec4<f32>();
   return mat4x4<f32>(
@@ -55,7 +57,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   let first_row = group.x * QUERIES;
   let rows = min(QUERIES, params.queries - first_row);
   let four = vec4<u32>(0u, 1u, 2u, 3u);
-  // Missing rows of the last tile repeat its last row and are not written.
+  // Rows beyond the last repeat it, and are not written.
   let q_at = (first_row + min(four + lane * 4u, vec4<u32>(rows - 1u))) * params.q_stride4 + params.q_column4 + head;
   var highest = vec4<f32>(LOWEST);
   var sum = vec4<f32>();
@@ -80,7 +82,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
     s1 *= params.scale;
     s2 *= params.scale;
     s3 *= params.scale;
-    // Keys past the end repeat the last one, so they raise no maximum.
+    // Keys past the end repeat the last one, so they do not change a maximum.
     let new_highest = max(max(highest, max(highest_of(s0), highest_of(s1))), max(highest_of(s2), highest_of(s3)));
     let factor = exp2(highest - new_highest);
     highest = new_highest;

@@ -1,5 +1,5 @@
-// cache[slots[t], c] = x[t, first + c]: the keys and values of new rows go to their places in a cache that dense attention reads. x [T, stride],
-// cache [S, C]; one invocation a vector of 4 channels. Reference: test/reference/dense-attention.ts.
+// cache[slots[t], c] = x[t, first + c]: stores the keys and values of new rows in a cache that dense attention reads. x [T, stride], cache
+// [S, C]; first, stride and C are multiples of 4. One invocation per four channels. Reference: test/reference/dense-attention.ts.
 override WG: u32;
 
 struct Params {

@@ -1,6 +1,6 @@
-// dense.wgsl, the same bits, for keys and values that lie in one storage texture, four channels a texel, 512 texels a row of the texture (ops/texels.ts): a load
-// from there costs lavapipe a fraction of one from a buffer, and loads are nearly all that a row's attention is (docs/decisions/attention.md).
-// Reference: test/reference/dense-attention.ts.
+// dense.wgsl with keys and values in one storage texture, and with the same bits: four channels per texel, 512 texels per row of the
+// texture (ops/texels.ts). A texture load costs lavapipe a fraction of a buffer load, and loads are most of the cost of a row's attention
+// (docs/decisions/attention.md). Reference: test/reference/dense-attention.ts.
 struct Params {
   queries: u32,
   keys: u32,
@@ -11,11 +11,11 @@ struct Params {
   v_stride4: u32,
   v_column4: u32,
   out_stride4: u32,
-  // D4 and LANES: loops over these stay loops, unrolled they take software adapters half a minute to compile.
+  // D4 and LANES as params: loops over them are not unrolled, which would take software adapters half a minute to compile.
   d4: u32,
   lanes: u32,
   scale: f32,
-  // 1: several sequences. No override, so that encoders and decoders share a pipeline.
+  // 1 = several sequences. A param and not an override, so that encoders and decoders share a pipeline.
   tiled: u32,
 }
 

@@ -1,17 +1,22 @@
-// out[t, h] = softmax(q[t, h] . k[s] * scale over position of t - window < s <= position of t) v[s], causal attention over keys and values in pages.
+// out[t, h] = sum over s of softmax(dot(q[t, h], k[s]) * scale) v[s] over the positions s with position of t - window < s <= position of t:
+// causal attention over a paged KV cache.
 //
-// A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence; a workgroup computes a tile for
-// GROUP query heads of one key/value head, so that a key is loaded once for QUERIES queries; SHARES workgroups have all heads of it. Prefill, chunks of a prefill and
-// decode differ only in their tiles. Lanes are positions while scores are computed (k [P][K][D4][PAGE]) and channels while values are summed (v [P][K][PAGE][D4]);
-// what crosses lanes goes through lib/lanes*.wgsl, what pages lie in through lib/pages_*.wgsl. Quantised pages end with a row of PAGE words, one a position: the scale,
-// and of keys the counts of four channels that are kept apart; a query ends with the four for them.
+// A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence. A
+// workgroup computes a tile for GROUP query heads of one key/value head, so each key is loaded once for QUERIES queries; SHARES workgroups
+// together cover all query heads of the key/value head. Decodes, prefills and chunks of prefills differ only in their tiles. Lanes are
+// positions while scores are computed (k [P][K][D4][PAGE]), and channels while values are summed (v [P][K][PAGE][D4]). Lanes exchange
+// values through lib/lanes*.wgsl; lib/pages_*.wgsl loads from pages. Quantised pages end with a row of PAGE words, one per position: the
+// scale, and for keys also the counts of the four outlier channels; a query ends with its four factors for these counts
+// (kv/rope_kv_store_int8.wgsl).
 //
-// Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in order. params.partial leaves the folding to
-// paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and neither depends on chunking or on the batch. It is no override, because
-// decodes take both ways and compiling is dear. Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
-// q is scaled by params.scale, which includes log2(e), as soft_cap does, and by 1 + growth * log(1 + floor(position of t / growth_span)).
-// With HAS_CAP scores are soft_cap * tanh(scores / soft_cap). With HAS_SINK each head has a score of its own, sinks [H], that takes its part of the softmax and
-// has no value (https://arxiv.org/abs/2309.17453); it comes last, behind all parts. Reference: test/reference/paged-attention.ts.
+// Positions are cut at absolute multiples of SPLIT into parts, each with its own maximum, sum and weighted values, which are combined in
+// order. With params.partial each part (z) has its own workgroup, and paged_attention_reduce.wgsl combines them; both ways give the same
+// bits, and neither depends on chunking or on the batch. `partial` is no override, because decodes take both ways and each pipeline is slow
+// to compile. Partials: [T][H][parts][D4 + 1] of vec4, of which the last holds (maximum, sum).
+// q is multiplied by params.scale, which includes log2(e), as soft_cap does, and by 1 + growth * log(1 + floor(position of t /
+// growth_span)). With HAS_CAP scores become soft_cap * tanh(scores / soft_cap). With HAS_SINK each head has one more score, sinks [H],
+// which has no value but takes part in the softmax (https://arxiv.org/abs/2309.17453); it is added after all parts. Reference:
+// test/reference/paged-attention.ts.
 override HAS_CAP: bool;
 override HAS_SINK: bool;
 
@@ -55,7 +60,7 @@ fn lanes_sum(query: u32, mine: f32) -> f32 {
   return result;
 }
 
-// Vectors of a query; loads that bring all of a value, a lane's share of them, and the vectors it gets.
+// vec4s of a query; loads that cover a value; a lane's share of these loads; vec4s that they give it.
 const Q4 = D4 + SCALE_ROWS;
 const V4 = D4 / PAGE_QUADS;
 const LOADS = (V4 + LANES - 1u) / LANES;
@@ -72,12 +77,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   let last = tile.w + rows - 1u;
   let partial = params.partial == 1u;
-  // The first position that the tile's first row sees.
+  // The first position that the tile's first row attends to.
   let lowest = tile.w + 1u - min(tile.w + 1u, params.window);
   if (partial && (group.z * SPLIT > last || (group.z + 1u) * SPLIT <= lowest)) {
     return;
   }
-  // A query is (row of the tile, head of the group); queries of missing rows repeat the last row and are not written.
+  // A query is (row of the tile, head of the group). Rows beyond the tile's repeat its last row, and are not written.
   var head_at: array<u32, QUERIES>;
   var mine: array<vec4<f32>, QUERIES * SLICES>;
   var apart: array<vec4<f32>, QUERIES>;
@@ -103,16 +108,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let last_part = select(last / SPLIT, group.z, partial);
   for (var part = first_part; part <= last_part; part++) {
     var part_max: array<f32, QUERIES>;
-    // Variables of a loop need their initial value in words: Dawn (webgpu 0.6.2) keeps the last round's otherwise.
+    // Initialised explicitly: in a loop, Dawn (webgpu 0.6.2) otherwise keeps the values of the previous iteration.
     var part_sum = array<f32, QUERIES>();
     var acc = array<vec4<f32>, QUERIES * SUMS>();
     for (var i = 0u; i < QUERIES; i++) {
       part_max[i] = LOWEST;
     }
     let end = min(last + 1u, (part + 1u) * SPLIT);
-    // Lanes keep their positions whatever the window: a row's sums do not depend on the tile.
+    // Lanes have the same positions whatever the window, so a row's sums do not depend on the tile.
     for (var start = max(part * SPLIT, lowest / LANES * LANES); start < end; start += LANES) {
-      // Beyond the last position a lane repeats it, and before the window its first, with weight 0: pages that are stale or others' may hold anything.
+      // A lane beyond the last position repeats that one, and a lane before the window repeats its first, both with weight 0: stale pages,
+      // and other sequences', may hold anything.
       let position = clamp(start + lane, lowest, last);
       let page = block_table[tile.z * params.table_stride + position / PAGE];
       let head_base = (page * params.kv_heads + kv_head) * (D4 + SCALE_ROWS) * PAGE;
@@ -147,7 +153,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       var weight: array<f32, QUERIES>;
       for (var i = 0u; i < QUERIES; i++) {
         if (HAS_CAP) {
-          // Beyond 15 tanh is 1 in f32, and some drivers' overflows.
+          // Clamped, because some drivers' tanh overflows for large arguments; beyond 15 it is 1 in f32.
           score[i] = params.soft_cap * tanh(clamp(score[i] / params.soft_cap, -15.0, 15.0));
         }
         let own = tile.w + i / GROUP;
@@ -168,7 +174,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
       }
       if (SCALE_ROWS > 0u) {
-        // A value's scale goes with its weight, after the sum of the weights has taken the bare one.
+        // The scale of a value multiplies its weight, after the unscaled weight has been added to the sum.
         let value_scale = load_scale(value_tail(scale_at));
         for (var i = 0u; i < QUERIES; i++) {
           weight[i] *= value_scale;

@@ -1,11 +1,13 @@
-// out[t, h] = the parts of paged_attention*.wgsl (params.partial) folded in order of position and divided by their sum, with a head's sink behind them (HAS_SINK).
+// out[t, h] = the parts that paged_attention*.wgsl leaves with params.partial, combined in order of position and divided by their sum; with
+// HAS_SINK the head's sink is added last.
 //
-// partials [T][H][parts][D4 + 1] of vec4, the last holds (maximum in base 2, sum); row t has positions[t] / SPLIT + 1 parts, those before
-// its window left out. One workgroup a row and head, one invocation four channels. Several parts are loaded at once: one after the other, each would wait for
-// memory. The arithmetic is that of paged_attention.wgsl and paged_attention_wide.wgsl, to the bit. Reference: test/reference/paged-attention.ts.
+// partials [T][H][parts][D4 + 1] of vec4, of which the last holds (maximum in base 2, sum). Row t has parts 0 to positions[t] / SPLIT,
+// without those before its window. One workgroup per row and head, one invocation per four channels. Several parts are loaded at once, so
+// that their loads overlap. The arithmetic is that of paged_attention.wgsl and paged_attention_wide.wgsl, to the bit. Reference:
+// test/reference/paged-attention.ts.
 override HAS_SINK: bool;
 
-// Parts that are loaded at once. Lavapipe, whose lanes are 8, gains nothing by it.
+// Parts whose loads overlap. Lavapipe, recognised by its 8 lanes, gains nothing from more than 1.
 const AT_ONCE = select(8u, 1u, LANES == 8u);
 
 struct Params {

@@ -1,14 +1,18 @@
-// out[t, h] = softmax(q[t, h] . k[s] * scale over position of t - window < s <= position of t) v[s], causal attention over keys and values in pages, of GPUs.
+// out[t, h] = sum over s of softmax(dot(q[t, h], k[s]) * scale) v[s] over the positions s with position of t - window < s <= position of t:
+// paged_attention.wgsl for GPUs.
 //
-// What is computed, from which tiles and pages, into which parts, is as in paged_attention.wgsl; the order of its sums is another. A workgroup has an invocation
-// for each of the SPLIT positions of a part, and takes the parts of a tile in order, or one of them (params.partial, z).
-// - Scores (lib/attention_part.wgsl): an invocation is a position. It loads its key once, several vectors at a time (k [P][K][D4][PAGE]: neighbours are neighbours
-//   in memory), for QUERIES queries in workgroup memory.
-// - Weights: a query has one maximum over the part. Maxima and sums take 16 invocations a query, each of which walks every 16th position.
-// - Values: an invocation is four channels of one of GROUPS groups (v [P][K][PAGE][D4]: neighbours are channels, then positions). A group sums every GROUPS-th
-//   position, and the groups' sums are added in order, as many queries a round as weights left room for.
-// So every sum has an order of its own that only absolute positions and the head's size decide: not the tile, the number of queries or the adapter's subgroups, of
-// which it needs none. A position that no row of the tile sees is not loaded and has weight 0. Reference: test/reference/paged-attention.ts.
+// Tiles, pages, parts and params are those of paged_attention.wgsl; the order of sums differs. A workgroup has one invocation for each of
+// the SPLIT positions of a part, and computes all parts of a tile in order, or one of them (params.partial, z).
+// - Scores (lib/attention_part.wgsl): an invocation is a position. It loads its key once, several vec4s at a time (k [P][K][D4][PAGE]:
+//   neighbouring invocations read neighbouring memory), for QUERIES queries in workgroup memory.
+// - Weights: a query has one maximum over the part. Maximum and sum are reduced by 16 invocations per query, each of which takes every 16th
+//   position.
+// - Values: an invocation is four channels in one of GROUPS groups (v [P][K][PAGE][D4]: neighbouring invocations read neighbouring
+//   channels, then positions). A group sums every GROUPS-th position. The groups' sums are then added in order, for as many queries per
+//   round as fit where the weights were.
+// So the order of every sum depends only on absolute positions and the head's size: not on the tile, the number of queries or the adapter's
+// subgroups, which it does not use. Positions that no row of the tile attends to are not loaded and have weight 0. Reference:
+// test/reference/paged-attention.ts.
 override HAS_CAP: bool;
 override HAS_SINK: bool;
 
@@ -36,16 +40,17 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(7) var<uniform> params: Params;
 
-// The page of a position of a sequence.
+// The page that holds a position of a sequence (a row of the block table).
 fn page_of(sequence: u32, position: u32) -> u32 {
   return block_table[sequence * params.table_stride + position / PAGE];
 }
 
-// Values that are under way at once, fewer than keys, as sums lie beside them; and whether a group's last ones lead beyond the part.
+// Loads of values in flight per invocation, fewer than of keys because the accumulators take registers too; and whether a group's last
+// loads reach beyond the part.
 const VALUE_LOADS = min((LOADS + 1u) / 2u, TURNS);
 const IS_RAGGED = SPLIT % (GROUPS * VALUE_LOADS) != 0u;
 
-// Values of the next positions of a group, from a turn on.
+// Loads a group's values of VALUE_LOADS turns, from `turn` on.
 fn values_from(turn: u32, group: u32, d4: u32) -> array<kv_t, VALUE_LOADS> {
   var words = array<kv_t, VALUE_LOADS>();
   for (var j = 0u; j < VALUE_LOADS; j++) {
@@ -65,27 +70,27 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   }
   let last = tile.w + rows - 1u;
   let partial = params.partial == 1u;
-  // The first position that the tile's first row sees.
+  // The first position that the tile's first row attends to.
   let lowest = tile.w + 1u - min(tile.w + 1u, params.window);
   if (partial && (workgroup.z * SPLIT > last || (workgroup.z + 1u) * SPLIT <= lowest)) {
     return;
   }
   let first_part = select(lowest / SPLIT, workgroup.z, partial);
   let last_part = select(last / SPLIT, workgroup.z, partial);
-  // Which page is known as soon as the queries are.
+  // Loaded early, so that it is there as soon as the queries are.
   var page = page_of(tile.z, clamp(first_part * SPLIT + index, lowest, last));
-  // A query is (row of the tile, head of the group); queries of missing rows repeat the last row and are not written.
+  // A query is (row of the tile, head of the group). Rows beyond the tile's repeat its last row, and are not written.
   for (var at = index; at < QUERIES * Q4; at += SPLIT) {
     let i = at / Q4;
     let row = min(i / GROUP, rows - 1u);
     queries[at] = q[((tile.x + row) * params.heads + first_head + i % GROUP) * Q4 + at % Q4] * query_scale(tile.w + row);
   }
   workgroupBarrier();
-  // What this invocation has of values: channels of a group; and what it has of the result: channels of a query of each round.
+  // This invocation has channels d4 of a group while values are summed, and channels d4 of one query per round of the result.
   let group = index / D4;
   let d4 = index % D4;
   var total = array<vec4<f32>, ROUNDS>();
-  // Of a query, in the first invocations.
+  // Maximum and sum of query `index`, in the first QUERIES invocations.
   var total_max = LOWEST;
   var total_sum = 0.0;
   for (var part = first_part; part <= last_part; part++) {
@@ -103,7 +108,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     for (var i = 0u; i < QUERIES; i++) {
       if (HAS_CAP) {
-        // Beyond 15 tanh is 1 in f32, and some drivers' overflows.
+        // Clamped, because some drivers' tanh overflows for large arguments; beyond 15 it is 1 in f32.
         score[i] = params.soft_cap * tanh(clamp(score[i] / params.soft_cap, -15.0, 15.0));
       }
       let own = tile.w + i / GROUP;
@@ -113,7 +118,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     hold(score, index);
     workgroupBarrier();
-    // The first values are on their way while weights are made. Turns begin at whole loads.
+    // The first values are loaded while weights are computed. Turns begin at multiples of VALUE_LOADS.
     let start = part * SPLIT;
     let first_turn = (max(lowest, start) - start) / GROUPS / VALUE_LOADS * VALUE_LOADS;
     let end_turn = (min(last - start, SPLIT - 1u) + GROUPS) / GROUPS;
@@ -174,7 +179,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
       total_max = new_max;
       factors[index] = vec2<f32>(old_factor, new_factor);
     }
-    // Private arrays take no index that changes: they would be no registers.
+    // Private arrays are indexed by constants only, so that they stay in registers.
     for (var round = 0u; round < params.rounds; round++) {
       for (var e = 0u; e < QUADS; e++) {
         var mine = acc[0];

@@ -1,8 +1,10 @@
-// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale; x is zero
-// outside its rows. Implicit GEMM: x [rows_in, 4 x_stride4] f32, weight [taps * C/4][N] lane-interleaved (ops/conv.ts), out by
-// lib/conv_store.wgsl. LANES positions are loaded by LANES invocations at once and handed round by shuffle, as in
-// linear/linear_broadcast.wgsl, so that TILE_N + ROW_BLOCKS loads make ROW_BLOCKS x LANES x TILE_N products. A row's sum runs over taps, then channels.
-// Reference: test/reference/conv.ts.
+// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale, with x zero
+// outside its rows, on adapters whose subgroup is a SIMD register of LANES.
+//
+// Implicit GEMM: x [rows_in, 4 x_stride4] f32, weight [taps * C/4][N] of four values along C (ops/conv.ts), out as lib/conv_store.wgsl
+// stores it. As in linear/linear_broadcast.wgsl, LANES invocations load LANES positions at once and exchange them by shuffles, so that
+// TILE_N + ROW_BLOCKS loads make ROW_BLOCKS x LANES x TILE_N products. A row's sum runs over taps, then channels. Reference:
+// test/reference/conv.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;

@@ -1,6 +1,9 @@
-// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale; x is zero
-// outside its rows. conv1d_broadcast.wgsl for adapters whose subgroup is a SIMD register of 4: a workgroup computes 16 positions of 32
-// columns in tiles that are matrices, as linear/linear_quad.wgsl. Reference: test/reference/conv.ts.
+// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale, with x zero
+// outside its rows, on adapters whose subgroup is a SIMD register of 4.
+//
+// Operands as in conv1d_broadcast.wgsl, with four neighbouring columns per element of the weights (lib/quad_f16.wgsl, lib/quad_f32.wgsl). A
+// workgroup computes 16 positions of 32 columns, in tiles that are matrices, as in linear/linear_quad.wgsl. Reference:
+// test/reference/conv.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -54,7 +57,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   let rows_in = span_rows(span, params.rows_in_unit, params.rows_in);
   let base = span.x * params.rows_in_unit;
   let first_column = group.y * 32u + lane * 4u;
-  // Each look at params costs a load (lib/quad_floats.wgsl).
+  // Copied, because each access to params costs a load (lib/quad_floats.wgsl).
   let n4 = params.n_weight / 4u;
   let c4 = params.c4;
   let columns = min(vec2<u32>(first_column / 4u, first_column / 4u + 4u), vec2<u32>(n4 - 1u));

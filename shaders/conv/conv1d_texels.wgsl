@@ -1,6 +1,7 @@
-// conv1d_broadcast.wgsl where x and the weights lie in storage textures: x four channels a texel, row by row, x_stride4 texels a row (ops/texels.ts), the
-// weights as lib/conv_columns_f16.wgsl and lib/conv_columns_f32.wgsl say; 512 texels a row of a texture. A texel is loaded by a call that leaves nothing in
-// registers, so all loads of four channels stand before their products. Same order of sums, same bits. Reference: test/reference/conv.ts.
+// conv1d_broadcast.wgsl with x and the weights in storage textures, and with the same bits: x has four channels per texel, row by row,
+// x_stride4 texels per row (ops/texels.ts); weights lie as lib/conv_columns_f16.wgsl and lib/conv_columns_f32.wgsl say; a row of a texture
+// has 512 texels. On lavapipe a texture load is a call that keeps no registers, so all loads of four channels stand before their products.
+// The order of sums is the same. Reference: test/reference/conv.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;

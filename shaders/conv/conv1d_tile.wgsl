@@ -1,7 +1,8 @@
-// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale; x is zero
-// outside its rows. Implicit GEMM: x [rows_in, 4 x_stride4] f32, weight [taps * C/4][N] lane-interleaved (ops/conv.ts), out by
-// lib/conv_store.wgsl. A TILE_M x TILE_N register tile an invocation, as linear/linear_tile.wgsl.
-// Reference: test/reference/conv.ts.
+// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale, with x zero
+// outside its rows.
+//
+// Implicit GEMM: x [rows_in, 4 x_stride4] f32, weight [taps * C/4][N] of four values along C (ops/conv.ts), out as lib/conv_store.wgsl
+// stores it. Each invocation computes a TILE_M x TILE_N register tile, as in linear/linear_tile.wgsl. Reference: test/reference/conv.ts.
 override WG: u32;
 override ACTIVATION: u32;
 override HAS_BIAS: bool;

@@ -1,7 +1,7 @@
-// Transposed convolution with one filter a channel: out[l, c] = bias[c] + sum over taps t with (l + padding - t) = stride * m of
-// x[m, c] * weight[t, c].
+// out[l, c] = bias[c] + sum_t x[(l + padding - t) / stride, c] * weight[t, c] over the taps t for which the division is exact: a transposed
+// convolution with one filter per channel.
 //
-// x, out [rows, 4 c4] f32; weight [taps][c4] of vec4. One invocation a channel group of an output row. Reference: test/reference/conv.ts.
+// x, out [rows, 4 c4] f32; weight [taps][c4] of vec4. One invocation per four channels of an output row. Reference: test/reference/conv.ts.
 override WG: u32;
 override SPANS: bool;
 

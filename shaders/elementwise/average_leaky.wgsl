@@ -1,6 +1,7 @@
-// out[i] = leaky(mean_j parts[j, i]) with leaky(y) = y or slope * y: where iSTFTNet's parallel residual blocks meet.
+// out[i] = leaky(mean_j parts[j, i]), leaky(y) = y for y >= 0, else slope * y: joins the parallel residual blocks of iSTFTNet.
 //
-// parts [PARTS][part_stride4] of vec4, summed in order; out by lib/quads_buffer.wgsl or lib/quads_texture.wgsl. One invocation a vec4.
+// parts [PARTS][part_stride4] of vec4, summed in order; lib/quads_buffer.wgsl or lib/quads_texture.wgsl stores out. One invocation per
+// vec4.
 override WG: u32;
 override PARTS: u32;
 

@@ -1,5 +1,5 @@
-// out[i] = a[i] OP b[i % period]: addition (0) or product (1); `period` below the count broadcasts b over rows.
-// Reference: test/reference/elementwise.ts.
+// out[i] = a[i] OP b[i % period], OP 0 = addition, 1 = multiplication; a, out [count], b [period]. A period below the count broadcasts b
+// over rows. One invocation per element. Reference: test/reference/elementwise.ts.
 override WG: u32;
 override OP: u32;
 

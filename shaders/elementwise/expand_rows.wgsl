@@ -1,5 +1,5 @@
-// out[l, c] = x[index[l], c]: token rows repeated for the frames they last. x [T, x_stride], out [L, out_stride] from out_column on.
-// One invocation a value.
+// out[l, out_column + c] = x[index[l], c]: repeats each token's row for the frames that it lasts. x [T, x_stride], out [L, out_stride]. One
+// invocation per value.
 override WG: u32;
 
 struct Params {

@@ -1,6 +1,7 @@
-// out[l, c] = x[mirror(l - pad), c] + y[l, c] with mirror(-1) = 1: x mirrored by `pad` rows at its start, plus y.
+// out[l, c] = x[|l - pad|, c] + y[l, c]: x, reflected by `pad` rows at its start, plus y.
 //
-// out, y [rows, C], x [rows - pad, C], C = 4 c4; sequences of a batch begin at the same row in all three. One invocation a vec4.
+// out, y [rows, C], x [rows - pad, C], C = 4 c4. The sequences of a batch begin at the same rows in all three (lib/row_spans.wgsl). One
+// invocation per vec4.
 override WG: u32;
 override SPANS: bool;
 

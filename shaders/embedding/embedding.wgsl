@@ -1,6 +1,7 @@
-// out[t, :] = scale * W[ids[t], :] (+ positions[first_position + t, :]); the table W in the layouts of linear weights, floats or blocks, so that a tied
-// vocabulary head shares it; out [T, C]. One invocation four channels. Ids outside
-// [first_id, first_id + count) belong to another part of a split table and are left alone, or give zeros with CLEAR; ids from `limit` on stand for 0. Reference: test/reference/embedding.ts.
+// out[t, :] = scale * W[ids[t], :] (+ positions[first_position + t, :] with HAS_POSITIONS). The table W has the layouts of linear weights,
+// floats or blocks, so that a tied vocabulary head shares it; out [T, C]. Ids from `limit` on are read as 0. Ids outside [first_id,
+// first_id + count) belong to another part of a split table: their rows are left alone, or zeroed with CLEAR. One invocation per four
+// channels. Reference: test/reference/embedding.ts.
 override WG: u32;
 override HAS_POSITIONS: bool;
 override CLEAR: bool;

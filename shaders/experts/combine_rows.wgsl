@@ -1,7 +1,9 @@
-// out[t, :] = residual[t, :] + scale * sum_j share[t, j] * y[t k + j, :] over the k experts of a row, of those that this rank holds. With NORMALISED the
-// shares of all k are divided by their sum + floor. With HAS_SHARED sigmoid(gates[t, gate_column]) * shared_rows[t, :] comes to it, what an expert of all rows made.
-// y [T k, C4], shared_rows, residual and out [T, C4] of vec4; gates [T, gate_stride]. With HAS_SCALES share[t, j] is also multiplied with the chosen expert's of scales [experts]. One invocation four channels, grid (C4 / WG, T).
-// Reference: test/reference/experts.ts.
+// out[t, :] = residual[t, :] + scale * sum_j share[t, j] * y[t k + j, :] over those of row t's k experts that this rank holds.
+//
+// y [T k, C4], shared_rows, residual and out [T, C4] of vec4; chosen and shares [T, k]. With NORMALISED the shares of all k are divided by
+// their sum + floor. With HAS_SCALES share[t, j] is also multiplied by scales[chosen[t, j]]; scales [experts]. With HAS_SHARED
+// sigmoid(gates[t, gate_column]) * shared_rows[t, :] is added, the output of an expert that processes every row; gates [T, gate_stride].
+// One invocation per four channels; grid (C4 / WG, T). Reference: test/reference/experts.ts.
 override WG: u32;
 override NORMALISED: bool;
 override HAS_RESIDUAL: bool;
@@ -44,7 +46,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   }
   var sum = vec4<f32>();
   for (var j = 0u; j < params.k; j++) {
-    // Nobody wrote the rows of other ranks' experts.
+    // The rows of other ranks' experts are not written.
     if (chosen[first + j] - params.first_expert < params.experts) {
       var share = params.scale * shares[first + j] / total;
       if (HAS_SCALES) {

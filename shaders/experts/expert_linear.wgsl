@@ -1,11 +1,12 @@
-// out[p, n] = sum_k x[p / x_share, k] * W[e, n, k] (+ bias[e, n] with HAS_BIAS), where e is the expert of pair p: linear_tile.wgsl with rows that are looked up and columns of one expert
-// of many. Same order of sums, so that a pair's result does not depend on its tile, nor on TILE_M.
+// out[p, n] = sum_k x[p / x_share, k] * W[e, n, k] (+ bias[e, n] with HAS_BIAS), where e is the expert of pair p: linear_tile.wgsl with
+// gathered rows, and with the columns of one of many experts. The order of sums is the same, so a pair's result depends neither on its tile
+// nor on TILE_M.
 //
-// x [T or pairs, K] f32, K a multiple of 4; out [pairs, N]. The weight is one matrix of all experts of this rank, stacked by rows: its `segment` rows of every
-// expert, and behind them, `segment_step` rows on, the next `segment` of every expert (gate, then up). This binding has the rows part_first and on; the bias
-// has a number for each row of all.
-// A workgroup computes the TILE_M pairs of a tile (group_rows.wgsl) x (WG * TILE_N) columns, tiles folded into y and z; without tiles each pair is one, and
-// `tile_experts` has its expert. Reference: test/reference/experts.ts.
+// x [T or pairs, K] f32, K a multiple of 4; out [pairs, N]. The weight is one matrix of all experts of this rank, stacked by rows:
+// `segment` rows of every expert, then, `segment_step` rows on, the next `segment` rows of every expert (gates, then ups). This binding has
+// the `part_count` rows from part_first on; bias has a value for each row of the whole matrix.
+// A workgroup computes the TILE_M pairs of a tile (group_rows.wgsl) x (WG * TILE_N) columns, tiles folded into y and z. Without HAS_TILES
+// each pair is its own tile, and `tile_experts` holds its expert. Reference: test/reference/experts.ts.
 override WG: u32;
 override HAS_TILES: bool;
 override HAS_BIAS: bool;
@@ -40,7 +41,7 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
 ) {
   let tile = group.y + group.z * groups.y;
-  // Experts of other ranks, and none, are beyond this one's.
+  // Experts of other ranks, and NO_EXPERT, wrap to numbers beyond this rank's.
   let expert = tile_experts[min(tile, params.tiles - 1u)] - params.first_expert;
   if (tile >= params.tiles || expert >= params.experts) {
     return;

@@ -1,8 +1,9 @@
-// Sorts pairs of a row and its expert by expert, in tiles of TILE_M pairs of one expert: tile_experts [tiles], NO_EXPERT where there is no tile;
-// tile_pairs [tiles, TILE_M], NO_PAIR where a tile is not full. Pairs of experts that this rank does not hold are left out.
+// Sorts the pairs (row, expert) by expert, into tiles of TILE_M pairs of one expert: tile_experts [tiles] gets the expert of each tile,
+// NO_EXPERT for unused tiles; tile_pairs [tiles, TILE_M] its pairs, NO_PAIR where a tile is not full. chosen [pairs] holds the expert of
+// each pair; pairs of experts that this rank does not hold are left out.
 //
-// One workgroup counts, adds up and places. Which pairs of an expert share a tile is left to chance; what expert_linear.wgsl computes for a pair does not
-// depend on it. Reference: test/reference/experts.ts.
+// One workgroup runs a counting sort. The order of an expert's pairs is not deterministic; the result of expert_linear.wgsl does not depend
+// on it. Reference: test/reference/experts.ts.
 override WG: u32;
 
 const NO_EXPERT = 0xffffffffu;
@@ -11,7 +12,7 @@ const NO_PAIR = 0xffffffffu;
 struct Params {
   pairs: u32,
   tiles: u32,
-  // That this rank holds, at most EXPERTS.
+  // The experts that this rank holds, at most EXPERTS.
   first_expert: u32,
   experts: u32,
 }
@@ -21,9 +22,9 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> tile_pairs: array<u32>;
 @group(0) @binding(3) var<uniform> params: Params;
 
-// Pairs of an expert, then the place of its next one.
+// By expert: the number of its pairs, then the place of the next one.
 var<workgroup> places: array<atomic<u32>, EXPERTS>;
-// An expert's first tile; behind the last expert, the number of tiles.
+// By expert: its first tile; after the last expert, the number of tiles.
 var<workgroup> first_tile: array<u32, EXPERTS + 1u>;
 
 @compute @workgroup_size(WG)

@@ -1,10 +1,11 @@
-// The experts of a row: the `k` with the largest logits, the best first, and their shares of a softmax over all (Shazeer 2017,
-// https://arxiv.org/abs/1701.06538). With SIGMOID shares are the sigmoids of the logits instead (DeepSeek-V3, https://arxiv.org/abs/2412.19437), and with
-// HAS_BIAS what chooses is a share plus its expert's bias. The first E of `stride` columns of logits [T, stride]; bias [E]; chosen and shares [T, k].
-// Of equals the first is chosen.
+// chosen[t, :], shares[t, :] = the k experts of row t with the largest logits, best first, and their shares of a softmax over all experts
+// (Shazeer 2017, https://arxiv.org/abs/1701.06538).
 //
-// An invocation has an expert of a row and counts those before it: no barriers, no sorting, and the same sum in every invocation. Grid (E / WG, T).
-// Reference: test/reference/experts.ts.
+// With SIGMOID shares are the sigmoids of the logits instead (DeepSeek-V3, https://arxiv.org/abs/2412.19437). With HAS_BIAS experts are
+// chosen by logit or share plus bias [E]. Of equal experts the first is chosen. The logits are the first E of `stride` columns of logits
+// [T, stride]; chosen and shares [T, k].
+// Each invocation has one expert of a row, and finds its rank by counting the experts that come before it: no barriers, no sorting, and the
+// same sum in every invocation. Grid (E / WG, T). Reference: test/reference/experts.ts.
 override WG: u32;
 override SIGMOID: bool;
 override HAS_BIAS: bool;
@@ -26,7 +27,7 @@ fn sigmoid(x: f32) -> f32 {
   return 1.0 / (1.0 + exp(-x));
 }
 
-// What an expert is chosen by.
+// The score by which an expert is chosen.
 fn score(first: u32, expert: u32) -> f32 {
   var found = logits[first + expert];
   if (SIGMOID) {

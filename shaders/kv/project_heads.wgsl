@@ -1,10 +1,11 @@
-// The heads of queries, keys and values of a few rows, from the residual stream to q and the pages: rms_norm.wgsl (HAS_NORM), the merged product with its bias
-// (HAS_BIAS), qk_norm.wgsl (HAS_HEAD_NORM) and rope_kv_store.wgsl as one dispatch, with their bits.
+// q, k_pages and v_pages = the query, key and value heads of a few rows of the residual stream: rms_norm.wgsl (HAS_NORM), the merged
+// product with its bias (HAS_BIAS), qk_norm.wgsl (HAS_HEAD_NORM) and rope_kv_store.wgsl in one dispatch, with the same bits.
 //
-// x [T, 4 k4]; W [heads of q, then k, then v][D] rows, of which this dispatch has those from `first_head` on; q and pages as in rope_kv_store.wgsl. One
-// workgroup a head of ROWS rows, or `each` heads where rows are held: it makes their norm anew and keeps a head at a time (lib/groups_rows.wgsl). Or, on a GPU, which
-// has room for more workgroups than there are heads, HEAD_PARTS workgroups a head, each with its part of both halves (lib/groups_split.wgsl), or one with all of it for
-// norms of heads. D is a multiple of 64.
+// x [T, 4 k4]; W [heads of q, then k, then v][D] rows, of which this dispatch has those from head `first_head` on; q and pages as in
+// rope_kv_store.wgsl. D is a multiple of 64.
+// On software adapters a workgroup computes one head of ROWS rows, or, where normalised rows are held, `each` heads one after the other
+// (lib/groups_rows.wgsl). GPUs have room for more workgroups than there are heads: there HEAD_PARTS workgroups share a head, each with a
+// part of both halves (lib/groups_split.wgsl), or one has all of it where heads are normalised. Every workgroup normalises its rows again.
 // Reference: test/reference/norm.ts, linear.ts, rope.ts, kv.ts.
 override HAS_NORM: bool;
 override HAS_BIAS: bool;
@@ -24,7 +25,7 @@ struct Params {
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> norm: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> weight: array<weight_t>;
-// The bias [heads][D], or the norms of queries and of keys [2][D].
+// [heads][D]: the bias; with HAS_HEAD_NORM [2][D]: the norm weights of query and of key heads.
 @group(0) @binding(3) var<storage, read> of_heads: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> cos_sin: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> positions: array<u32>;
@@ -35,12 +36,12 @@ struct Params {
 @group(0) @binding(10) var<uniform> params: Params;
 
 const COLUMN_GROUPS = select(2u, D8 / 4u, HEAD_PARTS == 1u);
-// Of each half, that a workgroup makes.
+// Quads of each half of a head that a workgroup computes.
 const PART_QUADS = D8 / HEAD_PARTS;
 
-// The head that the workgroup makes, among those of this dispatch.
+// The head that the workgroup computes, counted from first_head.
 var<private> own_head: u32;
-// Of each half, the first quad that the workgroup makes.
+// First quad of each half that the workgroup computes.
 var<private> first_quad: u32;
 
 fn group_column(group: u32) -> u32 {
@@ -63,7 +64,7 @@ fn head_quad(i: u32, quad: u32) -> vec4<f32> {
   return made;
 }
 
-// Makes and stores a head of this dispatch.
+// Computes and stores head first_head + own of ROWS rows.
 fn project_head(own: u32, first_row: u32, lane: u32) {
   own_head = own;
   make_groups(first_row, lane);

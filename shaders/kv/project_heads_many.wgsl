@@ -1,6 +1,8 @@
-// project_heads.wgsl of many rows, for adapters whose subgroup is a SIMD register of 8, with the bits of linear_normed.wgsl and rope_kv_store.wgsl; without norms of
-// heads. A workgroup holds its rows as linear_normed.wgsl does and walks `tiles` times two groups of 32 columns: channels of a head, and their partners.
-// Reference: test/reference/norm.ts, linear.ts, kv.ts.
+// q, k_pages and v_pages = the query, key and value heads of many rows: project_heads.wgsl without norms of heads, on adapters whose
+// subgroup is a SIMD register of 8, with the bits of linear_normed.wgsl and rope_kv_store.wgsl.
+//
+// A workgroup holds its rows as linear_normed.wgsl does (lib/held_rows.wgsl). It computes `tiles` tiles of two groups of 32 columns:
+// channels of a head, and their rotation partners in its other half. Reference: test/reference/norm.ts, linear.ts, kv.ts.
 override HAS_NORM: bool;
 override HAS_BIAS: bool;
 
@@ -28,9 +30,9 @@ struct Params {
 @group(0) @binding(9) var<storage, read_write> v_pages: array<kv_t>;
 @group(0) @binding(10) var<uniform> params: Params;
 
-// First column of what the workgroup makes.
+// First column of the tile that the workgroup computes.
 var<private> first: u32;
-// Tiles of a head.
+// Tiles per head.
 const PARTS = D8 / 8u;
 
 fn group_column(group: u32) -> u32 {

@@ -1,18 +1,20 @@
-// q[t, h] = rotate(qkv[t, h], positions[t]); page slots[t] of layer = (rotate(k), v) of row t.
+// q[t, h] = rotate(qkv[t, h], positions[t]); the pages get (rotate(k), v) of row t at slots[t].
 //
-// qkv [T, H + 2 K, D], heads of q, then k, then v; q [T, H, D]. Rotation is Hugging Face's half-split form: channel d < D/2 pairs with
-// d + D/2; cos_sin [S, D/2] of (cos, sin) interleaved in fours: row s holds D/8 times (4 cosines, 4 sines). Keys lie in pages as [P][K][D/4][PAGE] (attention
-// reads neighbouring positions), values as [P][K][PAGE][D/4] (attention reads neighbouring channels); in textures as store_pages_texels.wgsl has it. A slot is page * PAGE + offset; rows
-// with slot 0xffffffff are padding and store nothing. One invocation: four channels and their partners of one head, grid (H + K heads, T); the key's
-// invocation stores the value of the same head too. D is a multiple of 8. Reference: test/reference/kv.ts.
+// qkv [T, H + 2 K, D], heads of q, then k, then v; q [T, H, D]. Rotation is Hugging Face's half-split form: channel d < D/2 pairs with d +
+// D/2. cos_sin [S, D/2] holds (cos, sin) interleaved in fours: row s has D/8 times (4 cosines, 4 sines). Keys lie in pages as
+// [P][K][D/4][PAGE], because attention reads neighbouring positions; values as [P][K][PAGE][D/4], because it reads neighbouring channels;
+// in textures as store_pages_texels.wgsl stores them. A slot is page * PAGE + offset; rows with slot 0xffffffff are padding and store
+// nothing. D is a multiple of 8.
+// One invocation per four channels and their partners of one head; invocations (H + K heads, T). The invocation of a key also stores the
+// value of the same head. Reference: test/reference/kv.ts.
 override WG: u32;
-// D / 8: division by a constant is cheap, by a variable it is not.
+// D / 8; an override, because division by a constant is cheap and by a variable is not.
 override D8: u32;
 
 struct Params {
   heads: u32,
   kv_heads: u32,
-  // Heads of keys in qkv, and of values: K, or 0 where the pages are another layer's.
+  // Key heads in qkv, and as many value heads: K, or 0 where the layer reads another layer's pages.
   new_heads: u32,
 }
 

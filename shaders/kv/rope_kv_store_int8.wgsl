@@ -1,16 +1,20 @@
-// rope_kv_store.wgsl into pages of signed bytes: a key (rotated) or value of one row and head is divided by its largest magnitude, stored as four
-// channels a word, and a word with the magnitude behind them in the page's last row: k [P][K][D/4 + 1][PAGE], v [P][K]([PAGE][D/4] then [PAGE]) of u32.
+// q[t, h] = R rotate(qkv[t, h], positions[t]); int8 pages get (R rotate(k), v) of row t at slots[t], quantised: rope_kv_store.wgsl for
+// pages of signed bytes. A head of a key or value is divided by its largest magnitude and stored as four channels per word; the magnitude
+// follows in the page's last row: k [P][K][D/4 + 1][PAGE], v [P][K]([PAGE][D/4] then [PAGE]) of u32.
 //
-// Some models' keys have channels that are a hundred times as large as the others, which a scale of their size would round away.
-// plan [K, 4 + D] says what each key/value head does with them: (pair, unit, pair, unit), then a centre.
-// - A key loses the centre. That takes the same from all scores of a query, which its softmax does not see.
-// - Two pairs of channels (d and d + D/2, which turn together) are kept apart. A key loses as many whole units in each of the four channels as five bits
-//   count, and lib/kv_int8.wgsl keeps the counts with the scale. A query carries the four channels, times their units, behind its own: q [T, H, D + 4].
-// - What is left, queries too, is spread over the channels by one rotation R for all of them: q . k = (R q) . (R k). With D = 8 P m, P a power of two
-//   and m odd, R is a Hadamard matrix of 8 P channels, mixed over m blocks by I - 2/m J, after signs that no key is likely to follow.
-// None of this knows another row: pages stay what they are, whoever shares them.
+// Keys of some models have outlier channels, a hundred times as large as the others, which a scale of that size would round to zero. plan
+// [K, 4 + D] says how each key/value head deals with them: (pair, unit, pair, unit), then a centre [D].
+// - The centre is subtracted from a key. That changes all scores of a query by the same number, which its softmax cancels.
+// - Two outlier pairs of channels (d and d + D/2, which rotate together) are kept apart. A key subtracts from each of these four channels
+//   as many whole units as a five-bit count holds; lib/kv_int8.wgsl keeps the counts with the scale. A query carries its four channels,
+//   times their units, behind its others: q [T, H, D + 4].
+// - The rest of a key, and every query, is spread over the channels by one rotation R, the same for all: q . k = (R q) . (R k). With D = 8
+//   P m, P a power of two and m odd, R is a Hadamard matrix of 8 P channels, mixed over m blocks by I - 2/m J, after pseudo-random signs
+//   that no key is likely to follow.
+// Each row is quantised without knowledge of others, so pages never change, whoever shares them.
 //
-// One workgroup a (head of q or k, row): the magnitude is a maximum over the head. Shapes and the rest as in rope_kv_store.wgsl. Reference: test/reference/kv.ts.
+// One workgroup per (head of q or k, row), because the magnitude is a maximum over the head. Shapes and all else as in rope_kv_store.wgsl.
+// Reference: test/reference/kv.ts.
 override WG: u32;
 override D8: u32;
 // The largest power of two that divides D8.
@@ -21,7 +25,7 @@ const PADDING = 0xffffffffu;
 struct Params {
   heads: u32,
   kv_heads: u32,
-  // Heads of keys in qkv, and of values: K, or 0 where the pages are another layer's.
+  // Key heads in qkv, and as many value heads: K, or 0 where the layer reads another layer's pages.
   new_heads: u32,
 }
 
@@ -35,10 +39,10 @@ struct Params {
 @group(0) @binding(7) var<storage, read_write> v_pages: array<kv_t>;
 @group(0) @binding(8) var<uniform> params: Params;
 
-// The rotated head's channels in fours, its first half, then its second; and what becomes of them, each four for the invocation that made it.
+// The rotated head in vec4s, first half, then second; and the mixed head, each vec4 of which only the invocation that computed it reads.
 var<workgroup> channels: array<vec4<f32>, 2 * D8>;
 var<workgroup> spread: array<vec4<f32>, 2 * D8>;
-// Of the channels that are kept apart, the pairs' first, second, first, second: a query's values times their units, or a key's counts.
+// The four outlier channels, pair by pair: a query's values times their units, or a key's counts.
 var<workgroup> set_apart: array<f32, 4>;
 
 fn largest(value: vec4<f32>) -> f32 {
@@ -59,8 +63,8 @@ fn hadamard4(v: vec4<f32>) -> vec4<f32> {
   return vec4<f32>(sums.x + sums.y, differences.x + differences.y, sums.x - sums.y, differences.x - differences.y);
 }
 
-// channels = the rotated head (of a key, without the centre and the counted units) with its signs, mixed within fours and between the halves. Fills
-// set_apart.
+// channels = the rotated head (of a key, minus centre and counted units) times its signs, with the Hadamard steps within vec4s and between
+// the halves. Also fills set_apart.
 fn rotate(lane: u32, at: u32, angle: u32, is_key: bool, plan_at: u32) {
   let pairs = plan[plan_at];
   for (var d = lane; d < D8; d += WG) {
@@ -100,7 +104,8 @@ fn rotate(lane: u32, at: u32, angle: u32, is_key: bool, plan_at: u32) {
   workgroupBarrier();
 }
 
-// Four channels of R (rotated head), times sqrt(8 P). Sums instead of butterflies: on software adapters a barrier costs more than a pass over a half.
+// Four channels of R (rotated head), times sqrt(8 P). Plain sums instead of butterflies, because on software adapters a barrier costs more
+// than a pass over a half.
 fn mix(i: u32) -> vec4<f32> {
   let half = i / D8 * D8;
   let d = i % D8;

@@ -1,4 +1,5 @@
-// Activations fused into the kernels that produce their input. ACTIVATION is a u32 override: see engine/ops/activation.ts.
+// Activations fused into the kernels that compute their input. ACTIVATION is a u32 override with one of these numbers
+// (engine/ops/activation.ts).
 const ACT_NONE = 0u;
 const ACT_GELU = 1u;       // exact, by erf (Whisper)
 const ACT_GELU_TANH = 2u;  // "gelu_new" (ALBERT, GPT-2)
@@ -9,7 +10,7 @@ const ACT_SIGMOID = 6u;
 const ACT_TANH = 7u;
 const ACT_RELU2 = 8u;      // relu(x)^2 (Primer, https://arxiv.org/abs/2109.08668)
 
-// Abramowitz & Stegun 7.1.26 is too coarse for 1e-6; this is erf by a degree-9 rational fit in two ranges (W. J. Cody, 1969).
+// erf to better than 1e-6 by rational fits in two ranges (W. J. Cody, 1969); Abramowitz & Stegun 7.1.26 is too coarse for that.
 fn erf(x: f32) -> f32 {
   let a = abs(x);
   if (a < 0.5) {

@@ -1,42 +1,44 @@
-// What the SPLIT invocations of paged_attention_wide.wgsl hold of a part of the positions in workgroup memory, and the sums they make of it: in orders that only
-// positions and the head's size decide, however many loads are under way at once. Of kernels with params.rounds, k_pages and a fragment of lib/kv_*.wgsl.
+// Scores and reductions of paged_attention_wide.wgsl over one part of SPLIT positions, in workgroup memory. The order of each sum depends
+// only on positions and the head's size, whatever the number of loads in flight. Needs params.rounds, k_pages and a lib/kv_*.wgsl fragment.
 
-// Vectors of a query; groups that share the positions of a part, and the most that one of them has.
+// vec4s of a query; groups that share the positions of a part, and the most positions of a group.
 const Q4 = D4 + SCALE_ROWS;
 const GROUPS = SPLIT / D4;
 const TURNS = (SPLIT + GROUPS - 1u) / GROUPS;
-// Loads that are under way at once, of LOADS, a power of two: vectors of a key, as many as divide it; numbers of a walk; sums of groups.
+// Loads in flight, at most LOADS, a power of two: vec4s of a key, a divisor of D4; numbers of a walk; sums of groups.
 const KEY_LOADS = min(LOADS, D4 & (~D4 + 1u));
 const WALK_LOADS = min(LOADS, WALKS);
 const SUM_LOADS = min(LOADS, GROUPS & (~GROUPS + 1u));
-// Vectors that hold a number of each query; as many queries have their groups' sums added in a round.
+// vec4s that hold one number per query; and rounds of as many queries, in which the sums of groups are added.
 const QUADS = (QUERIES + 3u) / 4u;
 const ROUNDS = (QUERIES + QUADS - 1u) / QUADS;
-// Invocations that walk the positions of a query: each as many as it takes.
+// Invocations per query that reduce over the positions, each every WALKS-th one.
 const WALKS = 16u;
 
 var<workgroup> queries: array<vec4<f32>, QUERIES * Q4>;
-// Scores and then weights [QUADS][SPLIT], four queries a vector; then the groups' sums [QUADS][GROUPS][D4].
+// Scores, later weights [QUADS][SPLIT], four queries per vec4; then the groups' sums [QUADS][GROUPS][D4].
 var<workgroup> held: array<vec4<f32>, QUADS * SPLIT>;
-// Where the value of each position lies, and its scale where it has one.
+// Index of each position's value in v_pages, and its scale in quantised pages.
 var<workgroup> value_at: array<u32, SPLIT>;
 var<workgroup> value_scale: array<f32, SCALE_ROWS * (SPLIT - 1u) + 1u>;
 var<workgroup> walked: array<f32, QUERIES * WALKS>;
 var<workgroup> maxima: array<f32, QUERIES>;
-// What a query's sums before this part are multiplied by, and those of the part; in the end the factor of its sink, and its sum.
+// By query: factors that bring earlier parts, and this part, to their common maximum; after the last part, the factor of the sink and the
+// sum.
 var<workgroup> factors: array<vec2<f32>, QUERIES>;
 
-// A number that no compiler knows, so that a loop of as many turns stays a loop: loads written out are what software adapters take seconds to compile.
+// `count`, computed so that no compiler knows it and unrolls a loop of that length: unrolled loads take software adapters seconds to
+// compile.
 fn turns(count: u32) -> u32 {
   return count * params.rounds / ROUNDS;
 }
 
-// The number of one query at a position of the part.
+// The score or weight of a query at a position of the part.
 fn held_number(query: u32, at: u32) -> f32 {
   return held[query / 4u * SPLIT + at][query % 4u];
 }
 
-// Leaves a position's numbers, four queries a vector.
+// Stores the scores or weights of a position, four queries per vec4.
 fn hold(numbers: array<f32, QUERIES>, at: u32) {
   for (var quad = 0u; quad < QUADS; quad++) {
     var four = vec4<f32>();
@@ -49,7 +51,7 @@ fn hold(numbers: array<f32, QUERIES>, at: u32) {
   }
 }
 
-// The largest number of a query at every WALKS-th position of the part, and their sum.
+// Maximum, and below sum, of a query's numbers at every WALKS-th position of the part.
 fn walk_max(query: u32, walk: u32) -> f32 {
   var result = LOWEST;
   for (var first = walk; first < turns(SPLIT); first += WALKS * WALK_LOADS) {
@@ -70,7 +72,7 @@ fn walk_sum(query: u32, walk: u32) -> f32 {
   return result;
 }
 
-// The same of what the walks found.
+// Maximum, and below sum, over the results of a query's walks.
 fn walked_max(query: u32) -> f32 {
   var result = LOWEST;
   for (var first = 0u; first < turns(WALKS); first += WALK_LOADS) {
@@ -91,7 +93,7 @@ fn walked_sum(query: u32) -> f32 {
   return result;
 }
 
-// The sum of what the groups hold for a vector of the result, the e-th query of the round.
+// Sum over the groups of vec4 d4 of the round's e-th query.
 fn groups_sum(e: u32, d4: u32) -> vec4<f32> {
   var result = vec4<f32>();
   for (var first = 0u; first < turns(GROUPS); first += SUM_LOADS) {
@@ -102,7 +104,7 @@ fn groups_sum(e: u32, d4: u32) -> vec4<f32> {
   return result;
 }
 
-// A position's score for each query, of the key at `head_base`.
+// Score of each query with the key at `offset` of the page whose head begins at `head_base`.
 fn scores_of(head_base: u32, offset: u32) -> array<f32, QUERIES> {
   var score = array<f32, QUERIES>();
   for (var first = 0u; first < turns(D4); first += KEY_LOADS) {

@@ -1,4 +1,5 @@
-// The largest of the values that WG invocations (a power of two) have, and its token; ties go to the smaller token. The result is invocation 0's.
+// Argmax over the WG invocations of a workgroup (a power of two): the largest value and its token, ties to the smaller token. Only
+// invocation 0 gets the result.
 var<workgroup> lane_best: array<vec2<u32>, WG>;
 
 fn better(one: vec2<u32>, other: vec2<u32>) -> vec2<u32> {
@@ -11,7 +12,7 @@ fn better(one: vec2<u32>, other: vec2<u32>) -> vec2<u32> {
 fn best_of_lanes(lane: u32, mine: vec2<u32>) -> vec2<u32> {
   lane_best[lane] = mine;
   workgroupBarrier();
-  // Of few lanes, one walks sooner than all meet again.
+  // For the last 8 lanes a loop in one lane is faster than further barriers.
   for (var step = WG / 2u; step >= 8u; step /= 2u) {
     if (lane < step) {
       lane_best[lane] = better(lane_best[lane], lane_best[lane + step]);

@@ -1,4 +1,4 @@
-// Loads weight_blocks.wgsl's blocks of one column, by row_word(word, column) of words_of_column.wgsl or words_texture.wgsl.
+// Loads the weight blocks (weight_blocks.wgsl) of one column, by row_word(word, column) of words_of_column.wgsl or words_texture.wgsl.
 
 fn load_high(found: block_t, block: u32, column: u32) -> block_t {
   var loaded = found;
@@ -11,7 +11,7 @@ fn load_high(found: block_t, block: u32, column: u32) -> block_t {
   return loaded;
 }
 
-// What is loaded of a block: nothing is done with it, so that nothing has to wait for it.
+// Loaded words of a block, not unpacked yet, so that nothing waits for the loads.
 struct raw_t {
   high: vec2<u32>,
   scales: u32,
@@ -26,7 +26,7 @@ fn raw_block(block: u32, column: u32) -> raw_t {
   return raw;
 }
 
-// The block of what was loaded of it.
+// Unpacks a loaded block.
 fn opened(raw: raw_t, block: u32) -> block_t {
   var found = block_t();
   found.high = raw.high;
@@ -37,12 +37,12 @@ fn opened(raw: raw_t, block: u32) -> block_t {
   return scaled(found, block);
 }
 
-// Any block.
+// Loads any block.
 fn block_at(block: u32, column: u32) -> block_t {
   return opened(raw_block(block, column), block);
 }
 
-// The block after `before`, the first being 0: loads what is new.
+// Loads the next block of a walk from block 0 on, reusing the words that it shares with `before`.
 fn next_block(before: block_t, block: u32, column: u32) -> block_t {
   var found = load_high(before, block, column);
   if (block % SCALE_BLOCKS == 0u) {

@@ -1,9 +1,10 @@
-// Loads weight_blocks.wgsl's blocks of four columns beside each other, a word of each at once, by row_words(word, columns) of words_of_columns.wgsl or
-// words_texture.wgsl: software adapters pay for loads more than for words.
+// Loads the weight blocks (weight_blocks.wgsl) of four neighbouring columns, one word of each per load, by row_words(word, columns) of
+// words_of_columns.wgsl or words_texture.wgsl: on software adapters the number of loads counts more than their width.
 alias blocks_t = array<block_t, 4>;
 alias words_t = vec4<u32>;
 
-// The blocks after `before`, the first being 0: loads what is new. Columns 4 * columns to 4 * columns + 3.
+// Loads the next blocks of columns 4 * columns to 4 * columns + 3, in a walk from block 0 on, reusing the words that they share with
+// `before`.
 fn next_blocks(before: blocks_t, block: u32, columns: u32) -> blocks_t {
   var scales: vec4<u32>;
   if (block % SCALE_BLOCKS == 0u) {

@@ -1,4 +1,4 @@
-// What codes stand for in weight_blocks.wgsl: whole numbers from 0 up; the offset says which of them is zero.
+// Codes of weight_blocks.wgsl that are unsigned integers; the block's offset decides which of them means zero.
 const CODES_ARE_NUMBERS = true;
 
 fn code_values(codes: u32) -> vec4<f32> {

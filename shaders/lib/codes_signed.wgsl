@@ -1,4 +1,4 @@
-// What codes stand for in weight_blocks.wgsl: signed bytes.
+// Codes of weight_blocks.wgsl that are signed bytes.
 const CODES_ARE_NUMBERS = false;
 
 fn code_values(codes: u32) -> vec4<f32> {

@@ -1,4 +1,5 @@
-// What codes stand for in weight_blocks.wgsl: the signed bytes of the words TABLE_0 to TABLE_3, chosen without an array, which software adapters keep in memory.
+// Codes of weight_blocks.wgsl that are indices of a table of 16 signed bytes, in the words TABLE_0 to TABLE_3. No array, because software
+// adapters keep arrays in memory.
 const CODES_ARE_NUMBERS = false;
 
 fn code_value(code: u32) -> i32 {

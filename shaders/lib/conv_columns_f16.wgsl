@@ -1,5 +1,5 @@
-// The four columns that a lane of conv1d_texels.wgsl has of the 32 of tile `tile`, and their weights of four values along K. They lie as [N / 64][K / 4][64]
-// of four f16, two columns a texel, so a lane has neighbours.
+// The four columns of a lane of conv1d_texels.wgsl, among the 32 of tile `tile`, and their weights of four values along K in f16. The
+// texture is [N / 64][K / 4][64] of four f16, two neighbouring columns per texel, so a lane has neighbouring columns.
 fn column_of(tile: u32, lane: u32, j: u32) -> u32 {
   return tile * 32u + j / 2u * 16u + 2u * lane + j % 2u;
 }

@@ -1,4 +1,5 @@
-// conv_columns_f16.wgsl of four f32: one column a texel.
+// The four columns of a lane of conv1d_texels.wgsl, among the 32 of tile `tile`, and their weights of four values along K in f32:
+// conv_columns_f16.wgsl with one column per texel.
 fn column_of(tile: u32, lane: u32, j: u32) -> u32 {
   return tile * 32u + j * 8u + lane;
 }

@@ -1,5 +1,5 @@
-// The end of the convolutions: bias, activation, residual, scale, bounds. Transposed convolutions write rows of several positions
-// that start `out_shift` values before the tensor, so the bounds are those of the flat index. Rows and bounds are a sequence's own.
+// Epilogue of the convolutions: bias, activation, residual, scale, bounds. A row of a transposed convolution has several output positions
+// and starts `out_shift` values before the tensor, so bounds are checked on the flat index. Rows and bounds are those of one sequence.
 fn store(span: vec2<u32>, row: u32, n: u32, sum: f32) {
   let at = row * params.out_stride + params.out_column + n;
   let out_size = span.y * params.rows_unit * params.out_stride + params.out_size;

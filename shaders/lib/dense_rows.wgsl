@@ -1,9 +1,9 @@
-// What dense.wgsl and dense_texels.wgsl compute, by key_quad(at) and value_quad(at), which load four channels of a key or of a value, and the kernels'
-// bindings q, tiles, out and params. Keys pass in tiles of LANES * KEYS under an online softmax: lanes are keys while scores are
-// computed and channels while values are summed; what crosses lanes goes through lib/lanes*.wgsl. A row's sums run
-// over its own keys in order, whatever else is in the dispatch.
+// Attention of dense.wgsl and dense_texels.wgsl, which have the bindings q, tiles, out and params; key_quad(at) and value_quad(at) load
+// four channels of a key or value. Keys come in tiles of LANES * KEYS under an online softmax: lanes are keys while scores are computed,
+// and channels while values are summed. Lanes exchange values through lib/lanes*.wgsl. A row's sums run over its own keys in order,
+// whatever else is in the dispatch.
 const LOWEST = -1e30;
-// Vectors of channels a lane holds while values are summed.
+// vec4s of channels that a lane holds while values are summed.
 const PARTS = (D4 + LANES - 1u) / LANES;
 
 fn attend(group: vec3<u32>, lane: u32) {
@@ -20,7 +20,7 @@ fn attend(group: vec3<u32>, lane: u32) {
   if (range.y == 0u) {
     return;
   }
-  // Missing rows of the last tile repeat its last row and are not written.
+  // Rows beyond the last repeat it, and are not written.
   let my_query = (first_row + min(lane, rows - 1u)) * params.q_stride4 + params.q_column4 + head;
   for (var d = 0u; d < params.d4; d++) {
     give_query(d, lane, q[my_query + d]);
@@ -36,7 +36,7 @@ fn attend(group: vec3<u32>, lane: u32) {
     for (var j = 0u; j < KEYS; j++) {
       key_at[j] = (range.x + min(start + j * LANES + lane, range.y - 1u)) * params.k_stride4 + params.k_column4 + head;
     }
-    // The value is written out: a bare declaration in a loop keeps what the last turn left (seen with Dawn on lavapipe).
+    // Initialised explicitly: in a loop, a bare declaration keeps the values of the previous iteration (Dawn on lavapipe).
     var score = array<array<f32, KEYS>, QUERIES>();
     lanes_barrier();
     for (var d = 0u; d < params.d4; d++) {
@@ -69,7 +69,7 @@ fn attend(group: vec3<u32>, lane: u32) {
       }
       let factor = exp2(highest[i] - new_max);
       highest[i] = new_max;
-      // Products that a sum takes are written as fma: a compiler may fuse them or not, and does one thing for one number of rows and another for another.
+      // Written as fma, because compilers may or may not fuse a product into a sum, and decide differently for different numbers of rows.
       for (var j = 0u; j < KEYS; j++) {
         score[i][j] = select(exp2(fma(score[i][j], params.scale, -new_max)), 0.0, score[i][j] == LOWEST);
         sum[i] = fma(sum[i], select(1.0, factor, j == 0u), score[i][j]);
@@ -78,7 +78,7 @@ fn attend(group: vec3<u32>, lane: u32) {
         acc[p][i] *= factor;
       }
     }
-    // Of what a variable indexes lavapipe keeps a copy in memory, so it is not the array that the scores are summed in.
+    // A copy, because lavapipe keeps an array that a variable indexes in memory; the array that accumulates scores stays in registers.
     let weight = score;
     for (var j = 0u; j < turns(KEYS); j++) {
       var mine = array<f32, QUERIES>();

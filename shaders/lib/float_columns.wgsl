@@ -1,4 +1,4 @@
-// weight_floats.wgsl by the names of block_columns.wgsl, but for words_at: floats_of_columns.wgsl or floats_texture.wgsl.
+// Float weights (weight_floats.wgsl) by the names of block_columns.wgsl; words_at is in floats_of_columns.wgsl or floats_texture.wgsl.
 alias blocks_t = array<block_t, 4>;
 alias words_t = array<word_t, 4>;
 

@@ -1,7 +1,7 @@
-// Half-precision weights of a column, or of four beside each other, in a storage texture, [N / 64][K/4][64 columns], two columns a texel, 512 texels a row of the
-// texture (gpu/tensor.ts: TEXEL_ROW; float_columns.wgsl).
+// Loads f16 weights of one column, or of four neighbouring columns, from a storage texture [N / 64][K/4][64 columns], two columns per
+// texel, 512 texels per row of the texture (TEXEL_ROW of gpu/tensor.ts; float_columns.wgsl).
 
-// Four weights of column 2 * pair, then of the one beside it.
+// Four weights of column 2 * pair, then four of column 2 * pair + 1.
 fn pair_words(quad: u32, pair: u32) -> vec4<u32> {
   let texel = (pair / 32u * params.k4 + quad) * 32u + pair % 32u;
   return textureLoad(weight, vec2<u32>(texel % 512u, texel / 512u));

@@ -1,4 +1,4 @@
-// fold.wgsl of weights that are widened one by one.
+// fold.wgsl for weights that are dequantised one by one: the factors are the weights, and a block needs no further scale.
 const FOLDED = false;
 
 fn factor_quad(block: block_t, packed: word_t, word: u32, quad: u32) -> vec4<f32> {

@@ -1,6 +1,7 @@
-// Products by groups of 32 columns beside each other, from sums_rows.wgsl: what kernels need that do more with them than to store them. The kernel says how many
-// COLUMN_GROUPS a workgroup makes at a time and where each begins (group_column). An invocation keeps its own quads, so no barrier is needed: with one anywhere
-// in a kernel lavapipe keeps the sums of the inner loop in memory, which takes twice as long.
+// Products by groups of 32 neighbouring columns, with the sums of sums_rows.wgsl, for kernels that process their results further. The
+// kernel sets COLUMN_GROUPS, the groups per workgroup, and group_column, where each begins. An invocation keeps its own quads, so no
+// barrier is needed: with a barrier anywhere in a kernel lavapipe keeps the accumulators of the inner loop in memory, which takes twice as
+// long.
 const WG = LANES;
 const TILE_GROUPS = TILE_N / 4u;
 const GROUP_COLUMNS = 32u;
@@ -22,7 +23,7 @@ fn make_groups(first_row: u32, lane: u32) {
   }
 }
 
-// Quad q (0 to 7) of a group, asked for by the invocations that are q modulo LANES only.
+// Quad q (0 to 7) of a group; only invocations with lane = q modulo LANES may ask for it.
 fn made_quad(i: u32, group: u32, q: u32) -> vec4<f32> {
   return made[i * COLUMN_GROUPS + group];
 }

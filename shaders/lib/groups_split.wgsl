@@ -1,4 +1,5 @@
-// groups_rows.wgsl with the sums of sums_split.wgsl. Invocations share their results through workgroup memory. A group has LANES columns, a multiple of 4.
+// Products by groups of LANES neighbouring columns (a multiple of 4), with the sums of sums_split.wgsl: groups_rows.wgsl for GPUs.
+// Invocations share their results through workgroup memory.
 const TILE_GROUPS = TILE_N;
 const GROUP_COLUMNS = LANES;
 

@@ -1,4 +1,4 @@
-// Gumbel noise of a token, named by (token / 4, position, seed): it depends on nothing else, so neither on the batch nor on how the vocabulary is split.
+// Gumbel noise of a token. It depends only on (token / 4, position, seed), so neither on the batch nor on how the vocabulary is split.
 // Needs lib/minus_log.wgsl.
 
 // Jarzynski & Olano, Hash Functions for GPU Rendering (JCGT 2020).
@@ -16,19 +16,19 @@ fn pcg4d(seed: vec4<u32>) -> vec4<u32> {
   return v;
 }
 
-// -log(-log(u)) of u in (0, 1) with 23 bits: with one more the largest u would round to 1.
+// -log(-log(u)) for u in (0, 1) with 23 bits; with 24 the largest u would round to 1.
 fn gumbel(bits: vec4<u32>) -> vec4<f32> {
-  // Times a power of two, which is exact: a quotient may be rounded.
+  // Multiplied by a power of two, which is exact; a division may be rounded.
   let u = (vec4<f32>(bits >> vec4<u32>(9u)) + 0.5) * 1.1920928955078125e-7;
   return -log(vec4<f32>(minus_log(u.x), minus_log(u.y), minus_log(u.z), minus_log(u.w)));
 }
 
-// Noise of the four tokens that `token` is one of.
+// Noise of tokens 4 n to 4 n + 3, n = token / 4.
 fn gumbel_noise(row: SamplingRow, token: u32) -> vec4<f32> {
   return gumbel(pcg4d(vec4<u32>(token / 4u, row.position, row.seed_low, row.seed_high)));
 }
 
-// The largest of these is a draw from softmax(logits / T).
+// A logit with its noise; the argmax of these is a draw from softmax(logits / T).
 fn perturbed(row: SamplingRow, logit: f32, noise: f32) -> f32 {
   return logit * row.inverse_temperature + noise;
 }

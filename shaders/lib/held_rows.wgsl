@@ -1,14 +1,16 @@
-// The rows and sums of linear_normed.wgsl: a workgroup's rows normed and held, and two groups of 32 columns, which begin where the kernel's group_column says.
+// Rows and sums of linear_normed.wgsl: a workgroup's rows are normalised and held in private memory, and multiplied with two groups of 32
+// columns, which begin where the kernel's group_column says.
 const TILE_N = 4u;
 const BLOCK_ROWS = ROW_BLOCKS * LANES;
 
-// By block of rows and component. Arrays that no variable tells apart are arrays of their own to compilers, and Dawn's zeroes cost them the square of an array's length.
+// By block of rows and component. Constant outer indices let compilers split it into small arrays; zeroing an array, as Dawn does, takes
+// them time that grows with the square of its length.
 var<private> held: array<array<array<f32, HELD>, 4>, ROW_BLOCKS>;
-// The sums of each group, by row and column, for a loop that stores them, as in linear_broadcast.wgsl.
+// Sums of each group, by row and column, in memory for the loop that stores them (linear_broadcast.wgsl).
 const MADE_GROUP = 16u * TILE_N;
 var<private> made: array<array<f32, MADE_GROUP>, 2>;
 
-// Squares are added up by the lanes, and in the order, that rms_norm.wgsl has.
+// Loads and normalises the rows. Squares are added by the same lanes and in the same order as in rms_norm.wgsl.
 fn hold_rows(first_row: u32, lane: u32) {
   for (var r = 0u; r < ROW_BLOCKS; r++) {
     let base = min(first_row + r * LANES + lane, params.m - 1u) * params.k4;
@@ -22,7 +24,7 @@ fn hold_rows(first_row: u32, lane: u32) {
         even = select(even, sum, k % 2u == 0u);
         odd = select(odd, sum, k % 2u == 1u);
       }
-      // K is no less; a loop whose end no compiler knows is not written out.
+      // k4 is not less than LANES; the min only keeps compilers from unrolling.
       for (var i = 0u; i < min(LANES, params.k4); i++) {
         let mine = select(subgroupShuffle(even, i), subgroupShuffle(odd, i), lane >= 4u)[lane % 4u];
         let all = inverseSqrt(reduce_sum(lane, mine) / f32(params.k4 * 4u) + params.eps);

@@ -1,8 +1,9 @@
-// Four channels of a key or value in half precision, two a word: needs no adapter feature. Values beyond the largest half are clamped.
+// Page elements in f16: four channels of a key or value in two words, which needs no adapter feature. Magnitudes beyond the largest f16 are
+// clamped.
 alias kv_t = vec2<u32>;
 
 const LARGEST_F16 = 65504.0;
-// Elements are stored as they are: no scales (see kv_int8.wgsl).
+// Rows of scales in a page: none (kv_int8.wgsl has one).
 const SCALE_ROWS = 0u;
 
 fn load_kv(value: kv_t) -> vec4<f32> {

@@ -1,7 +1,7 @@
-// Four channels of a key or value as stored in a page, and how they widen. See kv_f16.wgsl for the other storage.
+// Page elements in f32: four channels of a key or value.
 alias kv_t = vec4<f32>;
 
-// Elements are stored as they are: no scales (see kv_int8.wgsl).
+// Rows of scales in a page: none (kv_int8.wgsl has one).
 const SCALE_ROWS = 0u;
 
 fn load_kv(value: kv_t) -> vec4<f32> {

@@ -1,6 +1,7 @@
-// Four channels of a key or value as signed bytes, the share of a scale times 127. The scale of a position's head lies in one more row of the page
-// behind the D / 4 rows of channels. A value's word there is the scale, an f32. A key's has the scale in its lowest 12 bits (8 of exponent, 4 of
-// mantissa), and above them signed counts of five bits: whole units of the four channels that are kept apart (kv/rope_kv_store_int8.wgsl).
+// Page elements in int8: four channels of a key or value as signed bytes, value / scale * 127. The scale of a position's head lies in one
+// more row of the page, behind the D / 4 rows of channels. For a value that word is the scale, an f32. For a key its lowest 12 bits are the
+// scale (8 of exponent, 4 of mantissa), and the bits above are four signed five-bit counts: whole units of the outlier channels
+// (kv/rope_kv_store_int8.wgsl).
 alias kv_t = u32;
 
 const SCALE_ROWS = 1u;
@@ -21,7 +22,7 @@ fn load_counts(value: kv_t) -> vec4<f32> {
   return vec4<f32>((vec4<i32>(bitcast<i32>(value)) << vec4<u32>(0u, 5u, 10u, 15u)) >> vec4<u32>(27u));
 }
 
-// A magnitude as a key's scale: the least of 12 bits that is no smaller.
+// Rounds a magnitude up to the next scale that 12 bits hold.
 fn round_key_scale(magnitude: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(magnitude) + 0x7ffffu) & 0x7ff80000u);
 }

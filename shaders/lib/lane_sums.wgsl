@@ -1,5 +1,6 @@
-// Sums over the LANES invocations of a workgroup (a power of two) of SUMS vectors each, through workgroup memory; everybody gets them. The tree is fixed.
-// LANES comes from the params: loops over it stay loops (unrolled around barriers they take software adapters long to compile).
+// Sums of SUMS vec4s over the LANES invocations of a workgroup (a power of two), through workgroup memory; every invocation gets them. The
+// tree is fixed. LANES comes from params, so that loops over it are not unrolled: unrolled around barriers they take software adapters long
+// to compile.
 var<workgroup> shared_sums: array<vec4<f32>, SUMS * LANES>;
 
 fn sum_lanes(lane: u32, values: ptr<function, array<vec4<f32>, SUMS>>) {

@@ -1,4 +1,4 @@
-// lib/lane_sums.wgsl where the workgroup is one subgroup. Partners add the same two numbers, so that all lanes have the same bits.
+// lane_sums.wgsl for a workgroup that is one subgroup. Partners add the same two numbers, so all lanes get the same bits.
 fn sum_lanes(lane: u32, values: ptr<function, array<vec4<f32>, SUMS>>) {
   for (var i = 0u; i < SUMS; i++) {
     var sum = (*values)[i];

@@ -1,10 +1,10 @@
-// What the LANES invocations of a workgroup hand each other, through workgroup memory: a value each to store, one barrier, then
-// anybody's value. QUERIES x SLICES query parts, QUERIES numbers and one index an invocation.
+// Exchange between the LANES invocations of a workgroup, through workgroup memory: each stores a value (give_), then comes one barrier,
+// then anyone reads anyone's value (take_). There is room for QUERIES x SLICES query parts, QUERIES numbers and one index per invocation.
 var<workgroup> shared_queries: array<vec4<f32>, QUERIES * SLICES * LANES>;
 var<workgroup> shared_numbers: array<f32, QUERIES * LANES>;
 var<workgroup> shared_indices: array<u32, LANES>;
 
-// LANES, but from the params: loops over it stay loops (unrolled around barriers they take software adapters a minute to compile).
+// LANES from params, so that loops over it are not unrolled: unrolled around barriers they take software adapters a minute to compile.
 fn lane_count() -> u32 {
   return params.lanes;
 }

@@ -1,10 +1,10 @@
-// lib/lanes.wgsl where the workgroup is one subgroup: values stay in registers and are handed round by shuffles. A shuffle
-// with a constant lane is a register permute on software adapters.
+// lanes.wgsl for a workgroup that is one subgroup: values stay in registers and are exchanged by shuffles. On software adapters a shuffle
+// from a constant lane is a register permute.
 fn lane_count() -> u32 {
   return LANES;
 }
 
-// A number that no compiler knows, so that a loop of as many turns stays a loop: loads of buffers written out are what lavapipe takes seconds to compile.
+// `count`, computed so that no compiler knows it and unrolls a loop of that length: unrolled buffer loads take lavapipe seconds to compile.
 fn turns(count: u32) -> u32 {
   return count * params.lanes / LANES;
 }

@@ -1,4 +1,4 @@
-// The end of the linear kernels: bias, activation, residual, bounds. Uses the bindings bias, residual, out and params of the kernel.
+// Epilogue of the linear kernels: bias, activation, residual, bounds. Needs the kernel's bindings bias, residual, out and params.
 fn store(row: u32, n: u32, sum: f32) {
   if (row >= params.m || n >= params.n) {
     return;

@@ -1,14 +1,15 @@
-// One step of an LSTM in workgroup memory: h, c = cell(h, c, inputs[first ...] + W_hh h), gate order i, f, g, o.
+// One step of an LSTM in workgroup memory: h, c = cell(h, c, inputs[first ...] + W_hh h), gates in the order i, f, g, o.
 //
-// The kernel declares gate_input, weight [H/4][DIRECTIONS][4H] of 4 values along H, out, state and cell: naga, the
-// translator of wgpu, fails where an array is declared before the override of its size. `state` has two copies of h: one is read, one written, so there is
-// one barrier a step. An invocation owns the units lane, lane + WG, ...; BLOCK of them share one read of h.
+// The kernel declares gate_input, weight [H/4][DIRECTIONS][4H] of four values along H, out, state and cell, because naga (the translator of
+// wgpu) fails where an array is declared before the override of its size. `state` has two copies of h, one read and one written, so a step
+// needs one barrier. An invocation owns the units lane, lane + WG, ...; BLOCK of them share each read of h.
 
 fn sigmoid(x: f32) -> f32 {
   return 1.0 / (1.0 + exp(-x));
 }
 
-// The units of one invocation: gates from gate_input(input_first + gate, bias_first + gate), which the kernel declares, h from state[read_at] and to the other copy, and to out[out_first].
+// Computes the units of one invocation. Gate inputs come from gate_input(input_first + gate, bias_first + gate), which the kernel declares;
+// h is read from state[read_at ...] and written to its other copy and to out[out_first ...].
 fn lstm_step(lane: u32, direction: u32, read_at: u32, input_first: u32, bias_first: u32, out_first: u32) {
   let gates = 4u * HIDDEN;
   for (var first = lane; first < HIDDEN; first += WG * BLOCK) {

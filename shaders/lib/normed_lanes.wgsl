@@ -1,5 +1,6 @@
-// normed_rows.wgsl where the workgroup is one subgroup of 8 that walks several tiles of columns: each quad of its rows is loaded and normed once, by the lane that
-// asks for it, and held there, HELD a lane at most. Lanes add up the squares that they would in rms_norm.wgsl, from quads that they hand each other.
+// normed_rows.wgsl for a workgroup that is one subgroup of 8 and computes several tiles of columns: each quad of its rows is loaded and
+// normalised once, by the lane that asks for it, and held there, at most HELD quads per lane and row. Lanes add up the same squares as in
+// rms_norm.wgsl, from quads that they exchange by shuffles.
 const HOLDS = true;
 
 var<private> held: array<vec4<f32>, ROWS * HELD>;

@@ -1,6 +1,6 @@
-// What products behind a norm read: x / rms(x) * norm with HAS_NORM, x without, as rms_norm.wgsl gives it. Every workgroup makes it anew (norm_rows, then x_quad):
-// the squares of all its rows at once, so that their loads are under way together and no row waits for the barriers of those before it.
-// Needs reduce_rows*.wgsl, and the kernel's x and norm [K/4] of vec4<f32>, ROWS and NORM_LANES.
+// Input of products behind a norm: x / rms(x) * norm with HAS_NORM, else x, with the bits of rms_norm.wgsl. Every workgroup normalises its
+// rows again (norm_rows, then x_quad); the squares of all its rows are summed together, so that their loads overlap and no row waits for
+// another's barriers. Needs reduce_rows*.wgsl, the kernel's x and norm [K/4] of vec4<f32>, ROWS and NORM_LANES.
 const HOLDS = false;
 
 var<private> inverse: array<f32, ROWS>;

@@ -1,6 +1,6 @@
-// Quads of weights in `packed`, from bits of f32 to f32, or with HALF to f16 rounded to nearest even.
+// Stores quads of weights in `packed`, from bits of f32, as f32, or with HALF as f16, rounded to nearest even.
 
-// Whether one of four values may not be stored: not finite, or too large for f16.
+// Whether one of four values cannot be stored: not finite, or with HALF too large for f16.
 fn is_bad(values: vec4<u32>) -> bool {
   return any((values & vec4<u32>(0x7fffffffu)) > vec4<u32>(select(LARGEST_SINGLE, LARGEST_HALF, HALF)));
 }

@@ -1,8 +1,9 @@
-// Keys and values of pages in buffers, four channels a load: of kernels with k_pages, v_pages and PAGE, whose layouts rope_kv_store.wgsl has.
+// Loads keys and values from pages in buffers, four channels per load, in the layouts of rope_kv_store.wgsl; for kernels with k_pages,
+// v_pages and PAGE.
 const PAGE_QUADS = 1u;
 
-// LANES, but of lavapipe's 8 from the params: a loop with a load a turn stays a loop, which it compiles in half the time and runs faster. GPUs may write theirs out
-// and have many loads under way at once.
+// LANES. For lavapipe, which has 8, from params: a loop with a load per iteration is then not unrolled, compiles in half the time and runs
+// faster. GPUs may unroll theirs, and have many loads in flight.
 fn page_lanes() -> u32 {
   if (LANES == 8u) {
     return params.lanes;
@@ -22,7 +23,7 @@ fn quad_of(words: kv_t, h: u32) -> vec4<f32> {
   return load_kv(words);
 }
 
-// Words of the row behind a quantised page.
+// Words of a quantised page's last row.
 fn key_tail(at: u32) -> kv_t {
   return k_pages[at];
 }

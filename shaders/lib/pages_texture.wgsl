@@ -1,8 +1,9 @@
-// pages_buffer.wgsl for pages in storage textures, eight channels a texel as store_pages_texels.wgsl leaves them, 512 texels a row of the texture
-// (gpu/tensor.ts: TEXEL_ROW): a load from there costs lavapipe a fraction of one from a buffer (docs/decisions/attention.md).
+// Loads keys and values from pages in storage textures, eight channels per texel as store_pages_texels.wgsl stores them, 512 texels per row
+// of the texture (TEXEL_ROW of gpu/tensor.ts): pages_buffer.wgsl for lavapipe, where a texture load costs a fraction of a buffer load
+// (docs/decisions/attention.md).
 const PAGE_QUADS = 2u;
 
-// Lanes that a loop over keys or values takes from: here it may be written out, as a load is little code.
+// Lanes that a loop over keys or values takes from. It may be unrolled here, because a load is little code.
 fn page_lanes() -> u32 {
   return lane_count();
 }
@@ -13,7 +14,7 @@ fn key_words(head_base: u32, d4: u32, offset: u32) -> vec4<u32> {
   return textureLoad(k_pages, vec2<u32>(at % 512u, at / 512u));
 }
 
-// Channels 4 d to 4 d + 3 of a value, and those half a head behind them.
+// Channels 4 d to 4 d + 3 of a value, and the four channels half a head further on.
 fn value_words(value_at: u32, d: u32) -> vec4<u32> {
   let at = value_at / 2u + d;
   return textureLoad(v_pages, vec2<u32>(at % 512u, at / 512u));

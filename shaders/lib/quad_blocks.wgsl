@@ -1,8 +1,8 @@
-// The sums of linear_quad.wgsl over weights in blocks, of four columns beside each other.
+// Sums of linear_quad.wgsl over quantised weights, of four neighbouring columns.
 
 const WIDE = false;
 
-// What the blocks and the words of the columns hold.
+// Blocks, and below words, of the four columns.
 struct Blocks {
   a: block_t,
   b: block_t,

@@ -1,4 +1,4 @@
-// Four weights along K of four columns beside each other, in half precision, and how they widen: a column of the matrix for each. See quad_f32.wgsl.
+// Four weights along K of four neighbouring columns in f16, unpacked to a matrix with a column for each (quad_f32.wgsl is the f32 version).
 struct weight_t {
   low: vec4<u32>,
   high: vec4<u32>,

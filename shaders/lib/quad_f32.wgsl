@@ -1,4 +1,4 @@
-// Four weights along K of four columns beside each other: a column of the matrix for each. See quad_f16.wgsl for the other storage.
+// Four weights along K of four neighbouring columns in f32: a matrix with a column for each (quad_f16.wgsl is the f16 version).
 alias weight_t = mat4x4<f32>;
 
 fn four_columns(w: weight_t) -> mat4x4<f32> {

@@ -1,5 +1,6 @@
-// The sums of linear_quad.wgsl over float weights: an invocation's four columns are one element of the binding (quad_f16.wgsl, quad_f32.wgsl). Each access costs
-// SwiftShader an integer division by lane, for the array's length, and each of params a load by lane, so there are few of either in the loops.
+// Sums of linear_quad.wgsl over float weights: an invocation's four columns are one element of the binding (quad_f16.wgsl, quad_f32.wgsl).
+// On SwiftShader each buffer access costs an integer division per lane, for the array's length, and each access to params a load per lane,
+// so the loops have few of both.
 
 const WIDE = true;
 

@@ -1,5 +1,5 @@
-// Sum and maximum over a workgroup of WG invocations (a power of two) through workgroup memory; every invocation gets the result. The tree is
-// fixed, so equal inputs give equal bits.
+// Sum and maximum over a workgroup of WG invocations (a power of two), through workgroup memory; every invocation gets the result. The tree
+// is fixed, so equal inputs give equal bits.
 var<workgroup> reduce_scratch: array<f32, WG>;
 
 fn reduce_sum(lane: u32, value: f32) -> f32 {

@@ -1,4 +1,4 @@
-// reduce_subgroup.wgsl where the workgroup is one subgroup: no workgroup memory, and no barrier that would zero it.
+// reduce_subgroup.wgsl for a workgroup that is one subgroup: no barriers, and no workgroup memory that would have to be zeroed.
 fn reduce_sum(lane: u32, value: f32) -> f32 {
   return subgroupAdd(value);
 }

@@ -1,5 +1,5 @@
-// Sums over a workgroup of one number a row and invocation, each with the bits of reduce.wgsl, for the barriers of one: through the workgroup memory of
-// sums_split.wgsl, which nothing else is in meanwhile.
+// Sums over a workgroup of ROWS numbers per invocation, each with the bits of reduce.wgsl, at the cost of one reduction's barriers. Uses
+// the workgroup memory of sums_split.wgsl, which must be free at that time.
 fn reduce_rows(lane: u32, values: array<f32, ROWS>) -> array<f32, ROWS> {
   var totals = values;
   for (var i = 0u; i < ROWS; i++) {

@@ -1,4 +1,4 @@
-// reduce_rows.wgsl by subgroups of exactly SUBGROUP, with the bits of reduce_subgroup.wgsl.
+// reduce_rows.wgsl by subgroups of exactly SUBGROUP invocations, with the bits of reduce_subgroup.wgsl.
 const PARTS = WG / SUBGROUP;
 
 fn reduce_rows(lane: u32, values: array<f32, ROWS>) -> array<f32, ROWS> {

@@ -1,4 +1,4 @@
-// Sum and maximum over a workgroup of WG invocations by subgroups of exactly SUBGROUP; same interface as reduce.wgsl.
+// Sum and maximum over a workgroup of WG invocations, by subgroups of exactly SUBGROUP; same interface as reduce.wgsl.
 var<workgroup> reduce_scratch: array<f32, WG / SUBGROUP>;
 
 fn reduce_sum(lane: u32, value: f32) -> f32 {

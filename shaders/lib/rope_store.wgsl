@@ -1,14 +1,14 @@
-// Four channels of a head and their partners, turned by a position, and where queries go: of kernels with cos_sin, positions, slots, q, D8 and params.heads and
-// kv_heads, whose layouts rope_kv_store.wgsl has. Keys and values go where store_pages*.wgsl says.
+// Rotates four channels of a head and their partners by a position, and stores queries; for kernels with cos_sin, positions, slots, q, D8,
+// params.heads and params.kv_heads, in the layouts of rope_kv_store.wgsl. store_pages*.wgsl stores keys and values.
 const PADDING = 0xffffffffu;
 
-// Channels 4 d to 4 d + 3, and those half a head behind them.
+// Channels 4 d to 4 d + 3, and their partners half a head further on.
 struct Pair {
   low: vec4<f32>,
   high: vec4<f32>,
 }
 
-// Written as fma: compilers may fuse either product of such a sum with it, and several kernels have to give the same bits.
+// Rotates a pair. Written as fma, because compilers may fuse either product into the sum, and several kernels must give the same bits.
 fn turned(pair: Pair, position: u32, d: u32) -> Pair {
   let angle = (position * D8 + d) * 2u;
   let c = cos_sin[angle];
@@ -22,7 +22,7 @@ fn store_query(row: u32, head: u32, d: u32, pair: Pair) {
   q[to + D8] = pair.high;
 }
 
-// Of a head among those of queries, then keys, then values; all invocations at once.
+// Rotates and stores four channels and partners of a head, counted over queries, then keys, then values. All invocations call it together.
 fn store_head(row: u32, head: u32, d: u32, pair: Pair) {
   let slot = slots[row];
   var own = pair;

@@ -1,15 +1,15 @@
-// Sampling settings of one row, as engine/ops/sampling-row.ts writes them, and how floats are put in order.
+// Sampling settings of one row, as engine/ops/sampling-row.ts writes them, and an order-preserving map of floats to integers.
 struct SamplingRow {
   // 0 = greedy.
   inverse_temperature: f32,
   seed_low: u32,
   // High half of the seed, mixed with the choice index.
   seed_high: u32,
-  // Position that the sampled token will take: with the seed it names the random numbers.
+  // Position that the sampled token will have; with the seed it selects the random numbers.
   position: u32,
-  // Where the token goes in last_tokens.
+  // Element of last_tokens that gets the token.
   slot: u32,
-  // The cuts, in the order of engine/sampling.ts.
+  // The cuts, top_p to top_n_sigma, in the order of engine/sampling.ts.
   top_p: f32,
   // 0 = off.
   top_k: u32,

@@ -1,4 +1,5 @@
-// A power of two a block, 2^(byte - 128), four a word, in weight_blocks.wgsl; the code ZERO is zero. Bytes 0 and 1 are denormal numbers.
+// Scales of weight_blocks.wgsl that are powers of two: per block 2^(byte - 128), four bytes per word; the code ZERO means zero. Bytes 0 and
+// 1 give denormal numbers.
 fn block_scales(found: block_t, block: u32) -> block_t {
   var made = found;
   let byte = (found.scales >> (block % 4u * 8u)) & 0xffu;

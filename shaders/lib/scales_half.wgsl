@@ -1,4 +1,4 @@
-// An f16 scale a block, two a word, in weight_blocks.wgsl; the code ZERO is zero.
+// Scales of weight_blocks.wgsl in f16: one per block, two per word; the code ZERO means zero.
 fn block_scales(found: block_t, block: u32) -> block_t {
   var made = found;
   let pair = unpack2x16float(found.scales);

@@ -1,4 +1,4 @@
-// An f16 scale and an f16 offset a block, both in a word, in weight_blocks.wgsl.
+// Scales of weight_blocks.wgsl in f16 with offsets: a scale and an offset per block, both in one word.
 fn block_scales(found: block_t, block: u32) -> block_t {
   var made = found;
   let pair = unpack2x16float(found.scales);

@@ -1,4 +1,5 @@
-// An f16 scale for 256 values times a signed byte a group, four groups a word, in weight_blocks.wgsl; the code ZERO is zero.
+// Scales of weight_blocks.wgsl in two levels: an f16 scale per 256 values, times a signed byte per group, four groups per word; the code
+// ZERO means zero.
 fn block_scales(found: block_t, block: u32) -> block_t {
   var made = found;
   let bytes = bitcast<i32>(found.scales >> (block % SCALE_BLOCKS * GROUPS * 8u));

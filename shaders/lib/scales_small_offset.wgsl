@@ -1,5 +1,6 @@
-// f16 scales of scales and of offsets for 256 values, times whole numbers of a group, in weight_blocks.wgsl: groups of 32 have two bytes (scale, offset),
-// groups of 16 one with 4 bits each; a word has two blocks. The offset is subtracted.
+// Scales and offsets of weight_blocks.wgsl in two levels: an f16 scale of scales and an f16 scale of offsets per 256 values, times unsigned
+// integers per group. A group of 32 has two bytes (scale, offset), a group of 16 one byte with 4 bits each; a word has two blocks. The
+// offset is subtracted.
 fn block_scales(found: block_t, block: u32) -> block_t {
   var made = found;
   let bits = found.scales >> (block % 2u * 16u);

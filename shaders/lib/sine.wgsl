@@ -1,5 +1,5 @@
-// Sine to 1e-7 for |x| up to some thousands; WGSL promises only 2^-11, too coarse for phases and for Snake.
-// x = k pi + r with |r| <= pi/2 (pi in three parts, the first two short enough for exact products), then the odd Taylor polynomial.
+// Sine to 1e-7 for |x| up to some thousands; WGSL promises only 2^-11, too coarse for phases and for Snake. x = k pi + r with |r| <= pi/2
+// (pi in three parts, the first two short enough for exact products), then the odd Taylor polynomial.
 struct Reduced {
   sine: f32,  // sin(r)
   odd: bool,  // k is odd, so sin(x) = -sin(r)
@@ -7,7 +7,7 @@ struct Reduced {
 
 fn reduced_sine(x: f32) -> Reduced {
   let k = round(x * 0.318309886183790672);
-  // By fma: a compiler that may reorder sums (Metal's does by default) would take k pi together and lose what the parts keep.
+  // By fma, because a compiler that may reorder sums (Metal's by default) could combine the three products and lose the extra digits.
   let r = fma(k, 8.742278012618954e-8, fma(k, -0.0009677410125732422, fma(k, -3.140625, x)));
   let z = r * r;
   let p = fma(z, fma(z, fma(z, fma(z, fma(z, 1.6059043836821613e-10, -2.5052108385441719e-8), 2.7557319223985891e-6), -1.9841269841269841e-4), 8.3333333333333333e-3), -0.16666666666666667);

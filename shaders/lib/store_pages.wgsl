@@ -1,9 +1,9 @@
-// Where keys and values of rope_store.wgsl go in pages that are buffers: of kernels with k_pages, v_pages, D8, PAGE and params.kv_heads, whose layouts
-// rope_kv_store.wgsl has.
-// How far off the pair of channels is that store_key takes beside its own: it needs none.
+// Stores keys and values of rope_store.wgsl in pages that are buffers; for kernels with k_pages, v_pages, D8, PAGE and params.kv_heads, in
+// the layouts of rope_kv_store.wgsl.
 const BESIDE = 0u;
 
-// The pair of the invocation beside this one; and whether an invocation of a workgroup that deals out so many of each half of a head has one.
+// The pair of the neighbouring invocation, which only textures need; and whether quad d of the `quads` that a workgroup has of each half of
+// a head exists.
 fn pair_beside(pair: Pair) -> Pair {
   return pair;
 }

@@ -1,8 +1,9 @@
-// store_pages.wgsl for pages in storage textures, eight channels a texel, since a kernel can write whole texels only: of a key those of two neighbouring
-// fours [P][K][D/8][PAGE], of a value four and those half a head behind them [P][K][PAGE][D/8]; 512 texels a row of the texture (gpu/tensor.ts: TEXEL_ROW).
+// Stores keys and values of rope_store.wgsl in pages that are storage textures, eight channels per texel, since a kernel can write only
+// whole texels: a texel of a key holds two neighbouring quads [P][K][D/8][PAGE]; a texel of a value holds a quad and the one half a head
+// further on [P][K][PAGE][D/8]. 512 texels per row of the texture (TEXEL_ROW of gpu/tensor.ts).
 const BESIDE = 1u;
 
-// Of an even invocation that of the next. A head has a pair for each invocation, as often as it takes.
+// The pair of the neighbouring invocation: an even one gets that of the next. Every invocation has a pair of the head, in each round.
 fn pair_beside(pair: Pair) -> Pair {
   return Pair(subgroupShuffleXor(pair.low, 1u), subgroupShuffleXor(pair.high, 1u));
 }

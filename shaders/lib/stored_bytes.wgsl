@@ -1,4 +1,4 @@
-// A file's bytes at any byte of `raw`, in words.
+// Reads words, bytes and halves at any byte of a file's data in `raw`, an array of words.
 fn word_from(at: u32) -> u32 {
   let i = at >> 2u;
   let shift = (at & 3u) * 8u;
@@ -12,7 +12,7 @@ fn byte_at(at: u32) -> u32 {
   return (raw[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu;
 }
 
-// `at` is even.
+// Bits of an f16; `at` is even.
 fn half_at(at: u32) -> u32 {
   return (raw[at >> 2u] >> ((at & 3u) * 8u)) & 0xffffu;
 }

@@ -1,7 +1,8 @@
-// Floats as a file stores them: raw is an array of words with values of SOURCE (0 f32, 1 f16, 2 bf16), two a word where they have 16 bits. Values are given
-// as their bits in f32, by integer arithmetic, so that they do not depend on the adapter. PAIRS: 16 bits, and every four values are two whole words.
+// Reads floats as a file stores them: raw is an array of words with values of SOURCE (0 f32, 1 f16, 2 bf16), two per word for 16-bit types.
+// Values are returned as the bits of their f32, by integer arithmetic, so that they do not depend on the adapter. PAIRS: values have 16
+// bits, and every quad is two whole words.
 
-// The largest magnitudes that may be stored: 65519, which still rounds down to f16's largest number, and the largest of f32.
+// The largest magnitudes that can be stored: 65519, which still rounds down to the largest f16, and the largest f32.
 const LARGEST_HALF = 0x477fef00u;
 const LARGEST_SINGLE = 0x7f7fffffu;
 
@@ -31,7 +32,7 @@ fn single_to_half(single: u32) -> u32 {
   return ((single >> 16u) & 0x8000u) | select(normal, small, exponent <= 0);
 }
 
-// Bits of 16 as those of the value in f32.
+// Widens a 16-bit value to the bits of its f32.
 fn widen(bits: u32) -> u32 {
   if (SOURCE == 1u) {
     return half_to_single(bits);
@@ -46,7 +47,7 @@ fn value_at(element: u32) -> u32 {
   return widen((raw[element >> 1u] >> ((element & 1u) * 16u)) & 0xffffu);
 }
 
-// Four values from an element on, of which `count` are there; zeros for the others.
+// Four values from an element on; zeros where fewer, `count`, exist.
 fn quad_at(element: u32, count: u32) -> vec4<u32> {
   if (PAIRS) {
     let low = raw[element >> 1u];

@@ -1,4 +1,5 @@
-// 256 codes of 4 bits in groups of 32, two of which share 32 bytes. With HIGH_BITS the fifth bit is bit `group` of 32 bytes (Q5_K).
+// Stored 4-bit codes, 256 per block in groups of 32, two of which share 32 bytes (Q4_K). With HIGH_BITS the fifth bit of a code is bit
+// `group` of one of 32 more bytes (Q5_K).
 fn codes_at(stored: u32, quad: u32) -> u32 {
   let group = quad >> 3u;
   let within = (quad & 7u) * 4u;
@@ -9,7 +10,8 @@ fn codes_at(stored: u32, quad: u32) -> u32 {
   return codes | (((word_from(stored + HIGH_AT + within) >> group) & ONES) << 4u);
 }
 
-// A scale and an offset of six bits each, in two bytes; of the last four groups the upper two bits lie in the first four's bytes.
+// A scale and an offset of six bits each, returned in two bytes. The upper two bits of the last four groups lie in the bytes of the first
+// four.
 fn group_scales(stored: u32, group: u32) -> u32 {
   let at = stored + SCALES_AT;
   let place = group & 3u;

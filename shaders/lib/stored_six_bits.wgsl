@@ -1,5 +1,5 @@
-// 256 codes of 6 bits (Q6_K): of 128, the low nibbles of 64 bytes are the first 64, the high ones the others; the upper bits lie in 32 bytes. Scales are signed
-// bytes.
+// Stored 6-bit codes, 256 per block (Q6_K). Of each 128, the low nibbles of 64 bytes are the first 64 and the high nibbles the others; the
+// upper two bits lie in 32 more bytes. Scales are signed bytes.
 fn codes_at(stored: u32, quad: u32) -> u32 {
   let group = quad >> 2u;
   let quarter = (group >> 1u) & 3u;

@@ -1,4 +1,5 @@
-// 256 codes of 2 bits: 128 of them lie in 32 bytes, 32 a pair of bits. With HIGH_BITS the third bit lies in a mask of 32 bytes, bit group / 2 (Q3_K).
+// Stored 2-bit codes, 256 per block: each 128 lie in 32 bytes, 32 codes per pair of bits (Q2_K). With HIGH_BITS the third bit lies in a
+// mask of 32 bytes, bit group / 2 (Q3_K).
 fn codes_at(stored: u32, quad: u32) -> u32 {
   let group = quad >> 2u;
   let within = (group & 1u) * 16u + (quad & 3u) * 4u;
@@ -9,7 +10,7 @@ fn codes_at(stored: u32, quad: u32) -> u32 {
   return codes | (((word_from(stored + HIGH_AT + within) >> (group >> 1u)) & ONES) << 2u);
 }
 
-// Of Q2_K a byte with scale and offset; of Q3_K six bits, 32 for zero: lower nibbles in 8 bytes, upper pairs in 4.
+// Q2_K: a byte with scale and offset. Q3_K: six bits, 32 for zero, the lower four in 8 bytes, the upper two in 4.
 fn group_scales(stored: u32, group: u32) -> u32 {
   if (HIGH_BITS == 0u) {
     return byte_at(stored + SCALES_AT + group);

@@ -1,5 +1,6 @@
-// sums_rows.wgsl of codes that are multiplied where they lie, their sum being scaled once a block (fold.wgsl): two thirds of the instructions of widening each
-// weight. All loads of a block stand before its products: on lavapipe a load from a texture is a call that leaves nothing in registers.
+// Sums over k of x[first_row + i, k] * W[n, k] as in sums_rows.wgsl, for codes that are multiplied where they lie and whose sum is scaled
+// once per block (fold.wgsl): two thirds of the instructions of dequantising each weight. All loads of a block stand before its products,
+// because on lavapipe a texture load is a call that keeps no registers.
 struct sums_t {
   columns: array<u32, TILE_N / 4u>,
   blocks: array<blocks_t, TILE_N / 4u>,
@@ -9,7 +10,7 @@ struct sums_t {
   acc: array<array<f32, TILE_N>, ROWS>,
 }
 
-// Adds the products with a block.
+// Accumulates the products with one block of each column.
 fn add_block(sums: ptr<function, sums_t>) {
   var sum = array<array<f32, TILE_N>, ROWS>();
   for (var word = 0u; word < BLOCK_WORDS; word++) {
@@ -31,7 +32,7 @@ fn add_block(sums: ptr<function, sums_t>) {
 }
 
 fn sum_products(of_columns: array<u32, TILE_N / 4u>, first_row: u32, lane: u32) -> array<array<f32, TILE_N>, ROWS> {
-  // In a var, because not every WGSL compiler indexes a parameter by a variable.
+  // Copied to a var, because not every WGSL compiler can index a parameter by a variable.
   var sums = sums_t();
   sums.columns = of_columns;
   for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {

@@ -1,9 +1,11 @@
-// The sums over k of x[first_row + i, k] * W[n, k] of ROWS rows and TILE_N columns an invocation, for adapters whose subgroup is a SIMD register of LANES.
+// Sums over k of x[first_row + i, k] * W[n, k] of ROWS rows and TILE_N columns per invocation, on adapters whose subgroup is a SIMD
+// register of LANES.
 //
-// As linear_broadcast.wgsl, but the LANES invocations load LANES quads of one row at once, which are a block of weights along K: on lavapipe, where a load is a
-// gather, x costs a load for LANES quads instead of one for each. `columns` are fours of columns beside each other. The kernel's x_quad(i, row, k) gives quad k
-// of row i of these, `lane` asking for the quads that are `lane` modulo LANES only. A block's words are written out where a load is little code: with those of
-// buffers, a block no longer fits where a processor keeps decoded instructions.
+// As in linear_broadcast.wgsl, but the LANES invocations load LANES quads of one row at once, which are a block of weights along K: on
+// lavapipe, where every load is a gather, LANES quads of x cost one load. `columns` are numbers of quads of neighbouring columns. The
+// kernel's x_quad(i, row, k) gives quad k of the i-th row; lane `lane` asks only for quads that are `lane` modulo LANES. A block's words
+// are unrolled where a load is little code; with buffer loads, an unrolled block would no longer fit into the processor's cache of decoded
+// instructions.
 struct sums_t {
   columns: array<u32, TILE_N / 4u>,
   blocks: array<blocks_t, TILE_N / 4u>,
@@ -11,7 +13,7 @@ struct sums_t {
   acc: array<array<f32, TILE_N>, ROWS>,
 }
 
-// Adds the products with a word of each column's block.
+// Accumulates the products with one word of each column's block.
 fn add_word(sums: ptr<function, sums_t>, b: u32, word: u32) {
   var packed: array<words_t, TILE_N / 4u>;
   for (var j = 0u; j < TILE_N / 4u; j++) {
@@ -32,7 +34,7 @@ fn add_word(sums: ptr<function, sums_t>, b: u32, word: u32) {
 }
 
 fn sum_products(of_columns: array<u32, TILE_N / 4u>, first_row: u32, lane: u32) -> array<array<f32, TILE_N>, ROWS> {
-  // In a var, because not every WGSL compiler indexes a parameter by a variable.
+  // Copied to a var, because not every WGSL compiler can index a parameter by a variable.
   var sums = sums_t();
   sums.columns = of_columns;
   for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {

@@ -1,20 +1,21 @@
-// The sums over k of x[first_row + i, k] * W[n, k] of ROWS rows and COLUMNS columns on a GPU: SLICES groups of LANES invocations share the columns and take turns
-// with the chunks of K (chunks.wgsl).
+// Sums over k of x[first_row + i, k] * W[n, k] of ROWS rows and COLUMNS columns on a GPU, by split-K within a workgroup: SLICES groups of
+// LANES invocations share the columns and take turns with the chunks of K (chunks.wgsl).
 //
-// A few rows read every weight once and do little with it, so what counts is how many loads are under way. Where N is small, one group that walks all of K would
-// leave most of a card idle. Each chunk is summed in order, and the sums of chunks are added in order, as linear_block.wgsl does: the bits do not depend on the number
-// of rows. The kernel's x_quad(i, row, k) gives quad k of row i.
+// With few rows every weight is read once and little is done with it, so speed depends on the number of loads in flight. Where N is small,
+// one group that walks all of K would leave most of a GPU idle. Each chunk is summed in order, and the chunks are added in order, as in
+// linear_block.wgsl: the bits do not depend on the number of rows. The kernel's x_quad(i, row, k) gives quad k of the i-th row.
 const COLUMNS = LANES * TILE_N;
 const OUTPUTS = ROWS * COLUMNS;
 const WG = LANES * SLICES;
-// Outputs whose slices an invocation adds up.
+// Outputs per invocation, whose slices it adds up.
 const OWN = (OUTPUTS + WG - 1u) / WG;
 
 var<workgroup> sums: array<f32, SLICES * OUTPUTS>;
 
-// Returns the sums of outputs index + j WG of [ROWS][COLUMNS]. `of_column`: the TILE_N columns that the invocation multiplies, LANES apart in the tile.
+// Returns the sums of outputs index + j WG of [ROWS][COLUMNS]. `of_column`: the TILE_N columns that the invocation multiplies, LANES apart
+// in the tile.
 fn sum_products(of_column: array<u32, TILE_N>, first_row: u32, index: u32) -> array<f32, OWN> {
-  // In a var, because not every WGSL compiler indexes a parameter by a variable.
+  // Copied to a var, because not every WGSL compiler can index a parameter by a variable.
   var column = of_column;
   let lane = index % LANES;
   let slice = index / LANES;
@@ -29,7 +30,7 @@ fn sum_products(of_column: array<u32, TILE_N>, first_row: u32, index: u32) -> ar
   var total = array<f32, OWN>();
   for (var round = 0u; round < turns; round++) {
     let turn = round * SLICES;
-    // Written out: on lavapipe a declaration without a value keeps, in a loop, what it held before.
+    // Initialised explicitly: in a loop on lavapipe, a bare declaration keeps the values of the previous iteration.
     var acc = array<array<f32, TILE_N>, ROWS>();
     let first = (turn + slice) * chunk_blocks;
     let last = min(first + chunk_blocks, blocks);
@@ -73,7 +74,7 @@ fn sum_products(of_column: array<u32, TILE_N>, first_row: u32, index: u32) -> ar
     for (var i = 0u; i < OWN; i++) {
       let output = index + i * WG;
       if (output < OUTPUTS) {
-        // Eight loads at once. Slices without a chunk have zeros, which change no sum.
+        // Eight loads in flight. Slices without a chunk hold zeros, which change no sum.
         for (var s = 0u; s < min(SLICES, chunks - turn); s += 8u) {
           for (var e = 0u; e < 8u; e++) {
             total[i] += sums[(s + e) * OUTPUTS + output];

@@ -1,7 +1,8 @@
-// Whisper's rules for the next token, shared by the kernels that choose one (sample/constrained_token.wgsl) or several (sample/token_candidates.wgsl).
+// Whisper's rules for the next token, for the kernels that choose one (sample/constrained_token.wgsl) or several
+// (sample/token_candidates.wgsl).
 //
-// Allowed are the tokens whose bit in masks[row.mask] is clear. With TIMESTAMPS also the rules for ids >= timestamp_begin: they come in
-// pairs (after a single one follows another or the end, after a pair follows text), never run backwards, and begin the transcript.
+// Allowed are the tokens whose bit in masks[row.mask] is clear. With TIMESTAMPS there are also rules for ids >= timestamp_begin: timestamps
+// come in pairs (after a single one comes another or the end, after a pair comes text), never run backwards, and begin the transcript.
 // Needs the kernel's `masks` and `params`.
 const TIMESTAMPS = 1u;
 const FIRST = 2u;
@@ -16,7 +17,7 @@ struct Row {
   inverse_temperature: f32,
   seed: u32,
   position: u32,
-  // What the rules know of the tokens so far, where the host says it: the lowest bits of `before`, its third word from bit 2 on.
+  // State of the tokens so far, where the host keeps it: before.x in bit 0, before.y in bit 1, before.z from bit 2 on.
   history: u32,
 }
 

@@ -1,58 +1,58 @@
-// Weights in blocks of 32 along K: value = scale * code + offset. The layout is that of load/pack_blocks.wgsl: [words of a row][N] u32,
-// the codes of all blocks, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE, a word for every 8. LOW_BITS and HIGH_BITS are the
-// planes of a code, GROUPS the scales of a block. block_column.wgsl or block_columns.wgsl loads them, scales_<kind>.wgsl makes scale and offset,
-// codes_<kind>.wgsl the number that a code stands for. Products of scale and code have fewer than 24 bits, or no offset, so the values are the file's,
-// widened to f32, bit for bit, fused or not.
+// Quantised weights in blocks of 32 along K: value = scale * code + offset. The layout is that of load/pack_blocks.wgsl: [words of a
+// row][N] u32, the codes of all blocks, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE, one word per 8 blocks.
+// LOW_BITS and HIGH_BITS are the bit planes of a code, GROUPS the number of scales per block. block_column.wgsl or block_columns.wgsl loads
+// blocks, scales_<kind>.wgsl computes scale and offset, codes_<kind>.wgsl decodes codes. Products of scale and code have fewer than 24
+// bits, or there is no offset, so values are the file's, widened to f32, bit for bit, whether or not the compiler fuses.
 alias word_t = u32;
 
 struct block_t {
-  // Of vectors with two, the second is of the upper 16 values.
+  // With two GROUPS, y is for the upper 16 values.
   scale: vec2<f32>,
   offset: vec2<f32>,
-  // IN_PLACE: scale by 1, 1/256, 1/16 and 1/4096.
+  // With IN_PLACE: scale times 1, 1/256, 1/16 and 1/4096.
   units: vec4<f32>,
   high: vec2<u32>,
-  // What it shares with the blocks beside it.
+  // Words that it shares with neighbouring blocks.
   scales: u32,
   wide: vec2<f32>,
 }
 
 const BLOCK_QUADS = 8u;
-// Codes of four bits are masked where they lie in a half of a word, and their scale is divided by what that makes of them instead of shifting each: no bit
-// changes, as these are powers of two, and a third of the work on one row of weights is taking codes out of words.
+// 4-bit codes are not shifted but masked where they lie in a half of a word, which multiplies them by a power of two; the scale is divided
+// by it. No bit of a result changes, and a third of the work on one row of weights is unpacking codes.
 const IN_PLACE = LOW_BITS == 4u && HIGH_BITS == 0u && GROUPS == 1u && CODES_ARE_NUMBERS;
-// What the places of a word's codes divide by, one half after the other: those of the lower bits, then of the upper ones.
+// Inverse factors of the masked codes: (x, y) for the low nibbles of the two bytes of a half, (z, w) for the high nibbles.
 const UNITS = vec4<f32>(1.0, 0.00390625, 0.0625, 0.000244140625);
 const BLOCK_WORDS = LOW_BITS;
 const WORD_QUADS = 8u / LOW_BITS;
 
-// Word 0 to BLOCK_WORDS - 1 of a block in a row: its low bits.
+// Index in a row of a block's low-bit word, 0 to BLOCK_WORDS - 1.
 fn low_word(block: u32, word: u32) -> u32 {
   return block * (LOW_BITS + HIGH_BITS) + word;
 }
 
-// Word 0 to HIGH_BITS - 1 of a block in a row: its high bits.
+// Index in a row of a block's high-bit word, 0 to HIGH_BITS - 1.
 fn high_word(block: u32, word: u32) -> u32 {
   return low_word(block, LOW_BITS + word);
 }
 
-// The word of a row that has the block's scales.
+// Index in a row of the word with the block's scales.
 fn scales_word(block: u32) -> u32 {
   return low_word(params.k4 / BLOCK_QUADS, 0u) + block / SCALE_BLOCKS;
 }
 
-// The word of a row that has what 8 blocks share.
+// Index in a row of the word that 8 blocks share.
 fn wide_word(block: u32) -> u32 {
   return scales_word(params.k4 / BLOCK_QUADS + SCALE_BLOCKS - 1u) + block / 8u;
 }
 
-// Words of a row.
+// Number of words of a row.
 fn row_length() -> u32 {
   let blocks = params.k4 / BLOCK_QUADS;
   return scales_word(blocks + SCALE_BLOCKS - 1u) + HAS_WIDE * ((blocks + 7u) / 8u);
 }
 
-// The block with all that its scale makes.
+// The block with scale, offset and units computed.
 fn scaled(found: block_t, block: u32) -> block_t {
   var made = block_scales(found, block);
   if (IN_PLACE) {
@@ -61,13 +61,13 @@ fn scaled(found: block_t, block: u32) -> block_t {
   return made;
 }
 
-// The codes of four weights along K, masked in their word.
+// Codes of four weights along K, masked in place and so multiplied by the inverse of UNITS.
 fn codes_in_place(packed: word_t, quad: u32) -> vec4<f32> {
   let mask = (vec4<u32>(15u, 15u << 8u, 15u, 15u << 8u)) << vec4<u32>(quad * 4u);
   return vec4<f32>(vec4<i32>(vec4<u32>(packed, packed, packed >> 16u, packed >> 16u) & mask));
 }
 
-// Four weights along K: quad 0 to WORD_QUADS - 1 of a word.
+// Dequantises four weights along K: quad 0 to WORD_QUADS - 1 of a word.
 fn block_quad(block: block_t, packed: word_t, word: u32, quad: u32) -> vec4<f32> {
   if (IN_PLACE) {
     let units = select(block.units.xyxy, block.units.zwzw, quad == 1u);

@@ -1,5 +1,5 @@
-// Four half-precision weights along K in two words. unpack2x16float needs no adapter feature, and on software adapters (one
-// scalar load a lane and word) it halves the loads.
+// Float weights in f16, four along K in two words. unpack2x16float needs no adapter feature, and on software adapters, which load word by
+// word, f16 halves the loads.
 alias weight_t = vec2<u32>;
 const WEIGHT_WORDS = 2u;
 

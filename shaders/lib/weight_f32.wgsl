@@ -1,4 +1,4 @@
-// Four weights along K as stored, and how they widen. See weight_f16.wgsl for the other storage.
+// Float weights in f32, four along K (weight_f16.wgsl is the f16 version).
 alias weight_t = vec4<f32>;
 const WEIGHT_WORDS = 4u;
 

@@ -1,5 +1,5 @@
-// Float weights by the names of weight_blocks.wgsl, for kernels that take either: a block is BLOCK_QUADS times four weights with nothing in common.
-// They are weight_t (weight_f16.wgsl, weight_f32.wgsl), and floats_of_column.wgsl, floats_of_columns.wgsl or floats_texture.wgsl loads them.
+// Float weights by the names of weight_blocks.wgsl, for kernels that take either: a block is just BLOCK_QUADS quads along K. They are
+// weight_t (weight_f16.wgsl, weight_f32.wgsl), loaded by floats_of_column.wgsl, floats_of_columns.wgsl or floats_texture.wgsl.
 alias word_t = weight_t;
 alias block_t = u32;
 alias raw_t = u32;

@@ -1,7 +1,7 @@
-// Word `word` of four rows of blocks beside each other in a buffer, [words of a row][N] (weight_blocks.wgsl).
+// Loads word `word` of four neighbouring rows of blocks from a buffer [words of a row][N] (weight_blocks.wgsl).
 alias weight_t = vec4<u32>;
 
-// Whether kernels of one row take a block's words one after the other instead of in a loop (sums_rows.wgsl).
+// Whether sums_rows.wgsl unrolls the loop over a block's words.
 const WRITTEN_OUT = false;
 
 fn row_words(word: u32, columns: u32) -> vec4<u32> {

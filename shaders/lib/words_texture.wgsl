@@ -1,4 +1,5 @@
-// The same words in a storage texture, [N / 64][words of a row][64 columns], four columns a texel, 512 texels a row of the texture (gpu/tensor.ts: TEXEL_ROW).
+// Loads word `word` of one or four neighbouring rows of blocks from a storage texture [N / 64][words of a row][64 columns], four columns
+// per texel, 512 texels per row of the texture (TEXEL_ROW of gpu/tensor.ts).
 const WRITTEN_OUT = true;
 
 fn row_words(word: u32, columns: u32) -> vec4<u32> {

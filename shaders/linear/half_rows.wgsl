@@ -1,6 +1,6 @@
-// halves[i, k] = x[first_row + i, k] * 2^e in half precision, scales[i] = 2^-e, with e so that the largest magnitude of the row lies in 2^14 .. 2^15: a factor
-// that is a power of two changes no bit of a product, and nothing overflows. x [M, 4 k4] f32; halves [rows][row_quads] of four values, zeros beyond the row.
-// One workgroup a row. Reference: test/reference/half-rows.ts.
+// halves[i, k] = x[first_row + i, k] * 2^e in f16 and scales[i] = 2^-e, with e such that the largest magnitude of the row lies in [2^14,
+// 2^15): a power of two changes no bit of a product, and nothing overflows. x [M, 4 k4] f32; halves [rows][row_quads] of four values, zeros
+// beyond the row. One workgroup per row. Reference: test/reference/half-rows.ts.
 override WG: u32;
 
 struct Params {
@@ -27,7 +27,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let a = abs(x[base + k]);
     magnitude = max(magnitude, max(max(a.x, a.y), max(a.z, a.w)));
   }
-  // The bits of its exponent; of the smallest rows the inverse factor would be no normal number.
+  // Biased exponent of the magnitude, clamped from below because the inverse factor of the smallest rows would not be a normal number.
   let exponent = clamp(bitcast<u32>(reduce_max(lane, magnitude)) >> 23u, 15u, 254u);
   let factor = bitcast<f32>((268u - exponent) << 23u);
   for (var k = lane; k < params.row_quads; k += WG) {

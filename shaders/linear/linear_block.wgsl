@@ -1,8 +1,11 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of many rows on a GPU: a workgroup computes SIDE TILE_M rows of SIDE TILE_N columns.
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of many rows on a GPU: a tiled GEMM, SIDE TILE_M rows by SIDE TILE_N
+// columns per workgroup.
 //
-// SIDE x SIDE invocations bring STEP quads along K of these rows and columns into workgroup memory, with weights unpacked. Each then computes TILE_M x TILE_N
-// products, of rows and columns SIDE apart, so that neighbours read neighbouring columns and the same rows. The next step is loaded before the products of this
-// one. Sums run along K in order, in chunks (lib/chunks.wgsl), as in linear_split.wgsl: the bits do not depend on the number of rows.
+// x [M, 4 k4] f32, weight floats or blocks (lib/weight_floats.wgsl, lib/weight_blocks.wgsl), out as lib/linear_store.wgsl stores it. SIDE x
+// SIDE invocations load STEP quads along K of these rows and columns into workgroup memory, weights dequantised. Each then computes TILE_M
+// x TILE_N outputs, of rows and columns SIDE apart, so that neighbours read neighbouring columns and the same rows. The next step is loaded
+// before the products of the current one. Sums run along K in order, in chunks (lib/chunks.wgsl), as in linear_split.wgsl: the bits do not
+// depend on the number of rows. Reference: test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -25,35 +28,36 @@ struct Params {
 @group(0) @binding(5) var<uniform> params: Params;
 
 const WG = SIDE * SIDE;
-// Invocations with many products have enough of them between two barriers in a step of 4; a longer one would take registers.
+// Invocations with many outputs have enough work between two barriers with a step of 4; a longer one would take more registers.
 const STEP = select(8u, 4u, TILE_M * TILE_N >= 32u);
 const ROWS = SIDE * TILE_M;
 const COLUMNS = SIDE * TILE_N;
-// Vectors of four columns.
+// Quads of columns, and quads of outputs, per invocation.
 const PARTS = TILE_N / 4u;
 const OWN = TILE_M * PARTS;
-// Quads of x, and words of weights, that an invocation brings in a step.
+// Quads of x, and words of weights, that an invocation loads per step.
 const OWN_QUADS = (STEP * ROWS + WG - 1u) / WG;
 const WORDS = COLUMNS * STEP / WORD_QUADS;
 const OWN_WORDS = (WORDS + WG - 1u) / WG;
 
-// A step as it is loaded. Unpacking waits until share_step, so that the loads stay under way.
+// Loaded operands of a step. They are unpacked only in share_step, so that the loads stay in flight.
 struct loaded_t {
   x: array<vec4<f32>, OWN_QUADS>,
   block: array<raw_t, OWN_WORDS>,
   packed: array<word_t, OWN_WORDS>,
 }
 
-// [STEP][ROWS] and [STEP][COLUMNS]: both take 16 KiB at most, which every adapter has.
+// [STEP][ROWS] and [STEP][COLUMNS]: together at most 16 KiB, which every adapter has.
 var<workgroup> xs: array<vec4<f32>, STEP * ROWS>;
 var<workgroup> ws: array<vec4<f32>, STEP * COLUMNS>;
 
-// A row's place among those of a quad. Neighbours write several quads of few rows, and read one quad of many rows: neither has bank conflicts.
+// Place of a row among those of a quad, swizzled: neighbours write several quads of few rows and read one quad of many rows, both without
+// bank conflicts.
 fn place(row: u32, quad: u32) -> u32 {
   return row ^ (quad * (8u / STEP));
 }
 
-// STEP neighbours take the quads of a row; neighbours take the words of neighbouring columns.
+// STEP neighbouring invocations load the quads of a row; neighbouring invocations load words of neighbouring columns.
 fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loaded_t {
   var loaded = loaded_t();
   for (var i = 0u; i < OWN_QUADS; i++) {
@@ -73,7 +77,7 @@ fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loade
 }
 
 fn share_step(step: loaded_t, first: u32, index: u32) {
-  // In a var, because not every WGSL compiler indexes a parameter by a variable.
+  // Copied to a var, because not every WGSL compiler can index a parameter by a variable.
   var loaded = step;
   let x_quad = index % STEP;
   for (var i = 0u; i < OWN_QUADS; i++) {
@@ -100,7 +104,7 @@ fn share_step(step: loaded_t, first: u32, index: u32) {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
   let first_row = group.x * ROWS;
   let first_column = group.y * COLUMNS;
-  // 32 neighbours have 8 columns and 4 rows, so they read the fewest different values.
+  // 32 neighbouring invocations have 8 columns and 4 rows, so that they read the fewest distinct values.
   let column = index % 8u + index / 32u % (SIDE / 8u) * 8u;
   let row = index / 8u % 4u + index / (4u * SIDE) * 4u;
   var acc = array<vec4<f32>, OWN>();
@@ -113,7 +117,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     loaded = load_step(first + STEP, first_row, first_column, index);
     let quads = min(STEP, params.k4 - first);
     for (var quad = 0u; quad < quads; quad++) {
-      // The matrix's columns: values along K, each of four columns of weights.
+      // Transposed, so that column i of the matrix holds value i along K of four columns of weights.
       var w = array<mat4x4<f32>, PARTS>();
       for (var part = 0u; part < PARTS; part++) {
         let at = quad * COLUMNS + 4u * part * SIDE + column;

@@ -1,9 +1,10 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n], for adapters whose subgroup is a SIMD register of LANES.
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of many rows, on adapters whose subgroup is a SIMD register of LANES.
 //
-// As linear_tile.wgsl, but LANES rows of x are loaded by LANES invocations at once (one gather) and handed round by a shuffle with a
-// constant lane, which is a register permute. On lavapipe every load is a gather, uniform or not, so this leaves TILE_N + ROW_BLOCKS loads for
-// ROW_BLOCKS x LANES x TILE_N products: 2.8x linear_tile with 1 block, 3.2x with 2 (test/bench/SPEED.md). An invocation's columns are four by four beside
-// each other, so that a load of blocks brings a word of each. Same order of sums, same bits.
+// Operands as in linear_tile.wgsl. LANES rows of x are loaded by LANES invocations at once (one gather) and exchanged by shuffles from a
+// constant lane, which are register permutes. On lavapipe every load is a gather, uniform or not, so TILE_N + ROW_BLOCKS loads make
+// ROW_BLOCKS x LANES x TILE_N products: 2.8x linear_tile with 1 block, 3.2x with 2 (test/bench/SPEED.md). The columns of an invocation are
+// quads of neighbours, so that one load of quantised weights gives a word of each. Same order of sums as linear_tile.wgsl, same bits.
+// Reference: test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -25,8 +26,8 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-// The sums, by row and column, in memory: a loop stores them, because stores written out take four times as long to compile as all the rest. Room for 16 rows, as the
-// compiler writes out a loop over an array that is shorter.
+// Sums by row and column, in memory, so that a loop can store them: unrolled stores take four times as long to compile as everything else.
+// Room for 16 rows, because the compiler unrolls a loop over a shorter array.
 var<private> made: array<f32, 16u * TILE_N>;
 
 @compute @workgroup_size(LANES)

@@ -1,8 +1,9 @@
-// out[m, n] = sum_k y[m, k] * W[n, k] + bias[n] of a few rows, with y = x / rms(x) * norm (HAS_NORM) or x; or, GATED, of W = (gates, ups) with n / 2 rows each,
-// out[m, i] = act(sum_k y[m, k] * gates[i, k]) * sum_k y[m, k] * ups[i, k].
+// out[m, n] = sum_k y[m, k] * W[n, k] + bias[n] of a few rows, with y = x / rms(x) * norm (HAS_NORM) or y = x. With GATED W stacks gates
+// and ups of n / 2 rows each, and out[m, i] = act(sum_k y[m, k] * gates[i, k]) * sum_k y[m, k] * ups[i, k].
 //
-// rms_norm.wgsl, a product and gate_mul.wgsl as one dispatch, with the bits of the three. Every workgroup makes the norm of its rows anew and walks `tiles` times
-// COLUMN_GROUPS groups of GROUP_COLUMNS columns (lib/groups_rows.wgsl, lib/groups_split.wgsl): neighbours, or as many gates as ups.
+// rms_norm.wgsl, a product and gate_mul.wgsl in one dispatch, with the bits of the three. x [M, 4 k4], norm [K], out [M, out_stride] from
+// out_column on. Every workgroup normalises its ROWS rows again, and computes `tiles` tiles of COLUMN_GROUPS groups of GROUP_COLUMNS
+// columns (lib/groups_rows.wgsl, lib/groups_split.wgsl): neighbouring groups, or as many groups of gates as of their ups.
 // Reference: test/reference/linear.ts, norm.ts, activation.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
@@ -28,10 +29,10 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-// Groups of gates, where the others are ups.
+// With GATED the number of groups that are gates; the others are their ups.
 const GATES = COLUMN_GROUPS / 2u;
 
-// First column of what the workgroup makes, of its groups the first.
+// First column of the first group of the workgroup's current tile.
 var<private> first: u32;
 
 fn group_column(group: u32) -> u32 {
@@ -61,7 +62,7 @@ fn gate4(gates: vec4<f32>, ups: vec4<f32>) -> vec4<f32> {
   return y;
 }
 
-// Stores row i of a group of gates and the ups that belong to it, or of two groups.
+// Stores row i of a group of gates times their ups, or of two groups.
 fn store_group(row: u32, i: u32, group: u32, lane: u32) {
   let n = first + GROUP_COLUMNS * group + 4u * lane;
   let low = made_quad(i, group, lane);

@@ -1,9 +1,10 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of rows first_row to m - 1 by subgroup matrices of halves, SIZE x SIZE x SIZE, whose
-// products are added up in f32. x comes as linear/half_rows.wgsl leaves it, from row 0 on.
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of rows first_row to m - 1, by f16 subgroup matrices of SIZE x SIZE x
+// SIZE, accumulated in f32. x comes scaled to f16 from linear/half_rows.wgsl, from its row 0 on.
 //
-// Four subgroups of LANES make ROWS rows by COLUMNS columns, a quarter each: SIDE_M x SIDE_N matrices. Of STEP quads along K both factors lie in workgroup memory
-// as halves, weights unpacked once for all rows; what the next step needs is loaded before the products of this one. A row's sums depend on the row alone, and
-// not on the tile; their order within a matrix is the adapter's. Reference: test/reference/linear.ts.
+// Four subgroups of LANES compute ROWS rows by COLUMNS columns, a quarter each: SIDE_M x SIDE_N matrices. STEP quads along K of both
+// operands lie in workgroup memory as f16; weights are dequantised once for all rows, and the next step is loaded before the products of
+// the current one. A row's sums depend on the row alone and not on the tile; their order within a matrix is the adapter's. Reference:
+// test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -35,33 +36,34 @@ alias sum_t = subgroup_matrix_result<f32, SIZE, SIZE>;
 const WG = 4u * LANES;
 const ROWS = 2u * SIZE * SIDE_M;
 const COLUMNS = 2u * SIZE * SIDE_N;
-// Pairs of quads, which is what is loaded and stored at once: of a row or column in a step; and as many more as put those that are read together into different
-// banks.
+// Pairs of quads, the unit of loads and stores, of a row or column per step; and their stride, one more, so that pairs that are read
+// together lie in different banks.
 const PAIRS = STEP / 2u;
 const STRIDE = PAIRS + 1u;
-// Pairs of x that an invocation brings in a step.
+// Pairs of x that an invocation loads per step.
 const OWN_X = (ROWS * PAIRS + WG - 1u) / WG;
-// Columns that an invocation brings, or invocations that share a column; its pairs of each, and the words of a pair.
+// Columns that an invocation loads, or invocations that share a column; pairs of each column that it loads, and words per pair.
 const OWN_COLUMNS = max(1u, COLUMNS / WG);
 const SHARE = max(1u, WG / COLUMNS);
 const OWN_PAIRS = (PAIRS + SHARE - 1u) / SHARE;
 const PAIR_WORDS = max(1u, 2u / WORD_QUADS);
-// Columns of a subgroup, and what SIZE rows of them take as sums, in words of four.
+// Columns of a subgroup, and the size of the sums of SIZE rows of them, in vec4s.
 const WIDTH = SIZE * SIDE_N;
 const STRIP = SIZE * WIDTH / 4u;
 const MOST = vec4<f16>(65504.0);
 
-// A step as it is loaded. Unpacking waits until share_step, so that the loads stay under way.
+// Loaded operands of a step. They are unpacked only in share_step, so that the loads stay in flight.
 struct loaded_t {
   x: array<vec4<u32>, OWN_X>,
   block: array<raw_t, OWN_COLUMNS>,
   packed: array<word_t, OWN_COLUMNS * OWN_PAIRS * PAIR_WORDS>,
 }
 
-// [ROWS][STRIDE] of x and [COLUMNS][STRIDE] of weights, halves; then the sums of a strip of each subgroup, f32. 16 KiB at most, which every adapter has.
+// [ROWS][STRIDE] of x and [COLUMNS][STRIDE] of weights, in f16; later the f32 sums of a strip of each subgroup. At most 16 KiB, which every
+// adapter has.
 var<workgroup> held: array<vec4<u32>, max((ROWS + COLUMNS) * STRIDE, 4u * STRIP)>;
 
-// Neighbours take the pairs of a row, and columns beside each other.
+// Neighbouring invocations load the pairs of a row of x, and neighbouring columns of weights.
 fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loaded_t {
   var loaded = loaded_t();
   let rows = params.m - params.first_row;
@@ -75,7 +77,7 @@ fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loade
     loaded.block[c] = raw_block(min(first, params.k4 - 1u) / BLOCK_QUADS, column);
     for (var i = 0u; i < OWN_PAIRS; i++) {
       for (var word = 0u; word < PAIR_WORDS; word++) {
-        // Rows of floats may end within a block.
+        // Rows of float weights may end within a block.
         let quad = min(first + 2u * (index / COLUMNS + i * SHARE) + word, params.k4 - 1u);
         loaded.packed[(c * OWN_PAIRS + i) * PAIR_WORDS + word] = word_at(quad / BLOCK_QUADS, quad % BLOCK_QUADS / WORD_QUADS, column);
       }
@@ -84,7 +86,7 @@ fn load_step(first: u32, first_row: u32, first_column: u32, index: u32) -> loade
   return loaded;
 }
 
-// A quad of weights in halves; zeros beyond the row.
+// Dequantises a quad of weights to f16, clamped; zeros beyond the row.
 fn half_quad(block: block_t, packed: word_t, quad: u32) -> vec2<u32> {
   let inside = quad % BLOCK_QUADS;
   let w = block_quad(block, packed, inside / WORD_QUADS, inside % WORD_QUADS);
@@ -92,7 +94,7 @@ fn half_quad(block: block_t, packed: word_t, quad: u32) -> vec2<u32> {
 }
 
 fn share_step(step: loaded_t, first: u32, index: u32) {
-  // In a var, because not every WGSL compiler indexes a parameter by a variable.
+  // Copied to a var, because not every WGSL compiler can index a parameter by a variable.
   var loaded = step;
   for (var i = 0u; i < OWN_X; i++) {
     let at = index + i * WG;

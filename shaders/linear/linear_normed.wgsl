@@ -1,9 +1,11 @@
-// linear_fused.wgsl of many rows, for adapters whose subgroup is a SIMD register of 8: out[m, n] = sum_k y[m, k] * W[n, k] + bias[n] with y = x / rms(x) * norm
-// (HAS_NORM) or x; or, with params.gated, of W = (gates, ups) with n / 2 rows each, out[m, i] = act(sum_k y[m, k] * gates[i, k]) * sum_k y[m, k] * ups[i, k].
+// out[m, n] = sum_k y[m, k] * W[n, k] + bias[n] with y = x / rms(x) * norm (HAS_NORM) or y = x: linear_fused.wgsl for many rows, on
+// adapters whose subgroup is a SIMD register of 8. With params.gated W stacks gates and ups of n / 2 rows each, and out[m, i] = act(sum_k
+// y[m, k] * gates[i, k]) * sum_k y[m, k] * ups[i, k].
 //
-// rms_norm.wgsl, a product and gate_mul.wgsl as one dispatch, with the bits of the three. A workgroup has ROW_BLOCKS x LANES rows and walks `tiles` times two groups
-// of 32 columns: neighbours, or gates and their ups. Gated is no override, because a model has both and compiling is dear. As linear_broadcast.wgsl, but rows are
-// loaded and normed once and held (lane i those that are i modulo LANES, HELD quads of each): a load from a buffer is several times the instructions of one from
+// rms_norm.wgsl, a product and gate_mul.wgsl in one dispatch, with the bits of the three. A workgroup has ROW_BLOCKS x LANES rows, and
+// computes `tiles` tiles of two groups of 32 columns: neighbours, or gates and their ups. `gated` is no override, because a model has both
+// and each pipeline is slow to compile. As in linear_broadcast.wgsl, but rows are loaded and normalised once and held (lane i has the rows
+// that are i modulo LANES, at most HELD quads of each; lib/held_rows.wgsl): a buffer load is several times the instructions of a read from
 // there. K is a multiple of 32. Reference: test/reference/linear.ts, norm.ts, activation.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
@@ -29,7 +31,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-// First column of what the workgroup makes, of its groups the first.
+// First column of the first group of the workgroup's current tile.
 var<private> first: u32;
 
 fn group_column(group: u32) -> u32 {
@@ -65,7 +67,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
       let n = own + TILE_N * lane + i % TILE_N;
       let low = made[0][i];
       let high = made[1][i];
-      // One store for both: what a store is written out as is long.
+      // One store for both cases, because a store compiles to much code.
       var sum = low;
       if (gated) {
         sum = activate(ACTIVATION, low) * high;

@@ -1,9 +1,9 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n], for adapters whose subgroup is a SIMD register of 4.
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n], on adapters whose subgroup is a SIMD register of 4.
 //
-// A workgroup computes ROWS (1, 4 or 16) rows of 16 columns, or 16 rows of 32 where that is WIDE; an invocation has 4 columns beside each other, or two such fours
-// (lib/quad_floats.wgsl, lib/quad_blocks.wgsl). Rows of x
-// are loaded by the 4 invocations at once, one each, and handed round (lib/quad.wgsl). Tiles are matrices in variables of their own, because private arrays are slow
-// where this runs. 7x linear_broadcast.wgsl on SwiftShader (test/bench/SPEED.md). The sum over k has the same order for all ROWS.
+// A workgroup computes ROWS (1, 4 or 16) rows of 16 columns, or with WIDE 16 rows of 32; an invocation has one or two quads of neighbouring
+// columns (lib/quad_floats.wgsl, lib/quad_blocks.wgsl). The 4 invocations load rows of x together, one each, and exchange them
+// (lib/quad.wgsl). Tiles are matrices in variables of their own, because private arrays are slow there. 7x linear_broadcast.wgsl on
+// SwiftShader (test/bench/SPEED.md). The sum over k has the same order for all ROWS. Reference: test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;

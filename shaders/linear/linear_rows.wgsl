@@ -1,7 +1,8 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of a few rows, for adapters whose subgroup is a SIMD register of LANES.
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of a few rows, on adapters whose subgroup is a SIMD register of
+// LANES.
 //
-// ROWS rows a workgroup, TILE_N columns an invocation (lib/sums_rows.wgsl, lib/sums_folded.wgsl). Sums and bits are those of
-// linear_broadcast.wgsl and linear_texels.wgsl.
+// ROWS rows per workgroup, TILE_N columns per invocation (lib/sums_rows.wgsl, lib/sums_folded.wgsl). Operands, order of sums and bits are
+// those of linear_broadcast.wgsl or, where weights are folded (lib/fold.wgsl), of linear_texels.wgsl. Reference: test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -23,7 +24,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-// Quad k of a row of the workgroup's.
+// Quad k of row `row` of x, for sum_products.
 fn x_quad(i: u32, row: u32, k: u32) -> vec4<f32> {
   return x[row * params.k4 + k];
 }

@@ -1,5 +1,6 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of ROWS rows (1 to 8) on a GPU: SLICES groups of LANES invocations share TILE_N * LANES
-// columns and take turns with the chunks of K (lib/sums_split.wgsl).
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of ROWS rows (1 to 8) on a GPU, by split-K within a workgroup: SLICES
+// groups of LANES invocations share TILE_N * LANES columns and take turns with the chunks of K (lib/sums_split.wgsl). x [ROWS, 4 k4] f32,
+// weight floats or blocks, out as lib/linear_store.wgsl stores it. Reference: test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -21,7 +22,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-// Quad k of a row.
+// Quad k of row `row` of x, for sum_products.
 fn x_quad(i: u32, row: u32, k: u32) -> vec4<f32> {
   return x[row * params.k4 + k];
 }

@@ -1,9 +1,11 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n]: linear_broadcast.wgsl for many rows, whose x lies in a storage texture, four values a
-// texel, row by row, 512 texels a row of the texture (ops/texels.ts). Lavapipe loads a texel for 8 lanes with a fraction of the instructions that four words
-// of a buffer take, by a call that leaves nothing in registers: so all loads of a quad of K stand before its products. Its texels are floats where those of
-// weights are words, for which lavapipe has another function: the processor fetches ahead by the address of an instruction that loads, and loads of x in turn
-// with loads of weights hide from it how these go on. Sums and bits are those of linear_rows.wgsl, folded (lib/fold.wgsl) or not.
-// Reference: test/reference/linear.ts.
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of many rows: linear_broadcast.wgsl with x in a storage texture, four
+// values per texel, row by row, 512 texels per row of the texture (ops/texels.ts).
+//
+// Lavapipe loads a texel for 8 lanes with a fraction of the instructions of four words from a buffer, by a call that keeps no registers, so
+// all loads of a quad of K stand before its products. Texels of x are f32 where those of weights are u32, so that lavapipe loads them by
+// different functions: the processor prefetches by the address of the load instruction, and alternating loads of x and weights through one
+// instruction would hide both patterns. Sums and bits are those of linear_rows.wgsl, folded (lib/fold.wgsl) or not. Reference:
+// test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -25,7 +27,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-// The sums, in memory, for a loop that stores them (linear_broadcast.wgsl).
+// Sums by row and column, in memory, so that a loop can store them (linear_broadcast.wgsl).
 var<private> made: array<f32, 24u * TILE_N>;
 
 @compute @workgroup_size(LANES)

@@ -1,9 +1,9 @@
-// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n]
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n]: the kernel that runs on every adapter.
 //
-// x [M, K] f32, K a multiple of 4; weight: floats (lib/weight_floats.wgsl) or blocks (lib/weight_blocks.wgsl), N a multiple of 8; out [M, out_stride].
-// One workgroup computes TILE_M rows x (WG * TILE_N) columns: an invocation holds a TILE_M x TILE_N register tile whose columns lie
-// WG apart, so that neighbouring invocations read neighbouring weights. K runs in order: a row's result does not
-// depend on M. No workgroup memory: on software adapters it costs more than it saves. Reference: test/reference/linear.ts.
+// x [M, K] f32, K a multiple of 4; weight floats (lib/weight_floats.wgsl) or blocks (lib/weight_blocks.wgsl), N a multiple of 8; out [M,
+// out_stride] from out_column on. A workgroup computes TILE_M rows x (WG * TILE_N) columns: each invocation holds a TILE_M x TILE_N
+// register tile whose columns lie WG apart, so that neighbouring invocations read neighbouring weights. K runs in order, so a row's result
+// does not depend on M. No workgroup memory: on software adapters it costs more than it saves. Reference: test/reference/linear.ts.
 override WG: u32;
 override ACTIVATION: u32;
 override HAS_BIAS: bool;

@@ -1,9 +1,13 @@
-// Rows of a matrix in blocks of few bits, as a file stores them (lib/stored_<layout>.wgsl) -> [groups][word of a row][beside] with `beside` rows, which are
-// columns of the product, beside each other (lib/packed_words.wgsl), from column out_column on: the codes of all blocks of 32, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE,
-// a word for every 8 (lib/weight_blocks.wgsl reads them). A code's low bits are in a word of their block with those of its neighbours: word w of 4-bit codes
-// has codes 8 w + i in nibble 2 i and 8 w + 4 + i in nibble 2 i + 1, so that a shift and a mask leave four codes in the four bytes; 2 bits alike, 16 codes a
-// word. The high bits of quad i are bits i, or 2 i, of the bytes. flags[tensor] becomes 1 when a scale is such that a value may not be finite. raw: rows of
-// row_bytes, of which those from first_byte on are taken. An invocation takes a row and one block of 32 of it.
+// packed [groups][word of a row][beside] = rows of a quantised matrix, as a file stores them (lib/stored_<layout>.wgsl), in the layout of
+// lib/weight_blocks.wgsl, from column out_column on. Rows of the matrix are columns of the product, and `beside` of them lie next to each
+// other (lib/packed_words.wgsl).
+//
+// A row holds the codes of all blocks of 32, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE, one word per 8
+// blocks. The low bits of a block's codes share words: word w of 4-bit codes has code 8 w + i in nibble 2 i and code 8 w + 4 + i in nibble
+// 2 i + 1, i from 0 to 3, so that a shift and a mask leave four codes in the four bytes; 2-bit codes likewise, 16 per word. The high bits
+// of quad i are, with HIGH_BITS 1, bit i of the four bytes of a word; with HIGH_BITS 2, bits 2 i and 2 i + 1, four quads per word.
+// flags[tensor] becomes 1 when a scale is such that a value may not be finite. raw: rows of row_bytes, read from first_byte on. One
+// invocation per row and block of 32.
 override WG: u32;
 
 struct Params {
@@ -23,7 +27,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> flags: array<u32>;
 @group(0) @binding(3) var<uniform> params: Params;
 
-// Kinds of scales (SCALES), as block-format.ts has them.
+// Kinds of scales (SCALES), numbered as in ops/pack-blocks.ts.
 const HALF = 0u;
 const HALF_OFFSET = 1u;
 const EXPONENT = 2u;
@@ -31,13 +35,14 @@ const ROW = 3u;
 const SMALL = 4u;
 const SMALL_OFFSET = 5u;
 
-// Blocks of 32 in one of the file, and bits of a group's numbers.
+// Blocks of 32 per block of the file, and bits of a group's scale and offset.
 const IN_ONE = STORED_VALUES / 32u;
 const GROUP_BITS = select(8u, 16u, SCALES == SMALL_OFFSET && GROUPS == 1u);
 const LOW_MASK = 0x01010101u * ((1u << LOW_BITS) - 1u);
 const HIGH_MASK = 0x01010101u * ((1u << HIGH_BITS) - 1u);
 
-// The largest power of two whose product with any code is a number of f32, and the largest exponent in the bits of a row's scale that is one's.
+// The largest stored exponent whose power of two times any code is finite in f32, and the largest exponent field of a row's f32 scale for
+// which that holds.
 const LARGEST_EXPONENT = 252u;
 const LARGEST_FIELD = 246u;
 
@@ -53,7 +58,7 @@ fn is_bad(stored: u32) -> bool {
   return (scale & 0x7c00u) == 0x7c00u || (offset & 0x7c00u) == 0x7c00u;
 }
 
-// The word of scales that begins with a block's.
+// The word of scales whose first one is the block's.
 fn scale_word(row: u32, block: u32) -> u32 {
   let stored = row + block / IN_ONE * STORED_BYTES;
   if (SCALES == ROW) {

@@ -1,6 +1,8 @@
-// Rows of a matrix of floats, as a file stores them -> [groups][k / 4][beside][k % 4] in f32, or in f16 rounded to nearest even, with `beside` rows, which are
-// columns of the product, beside each other, from column out_column on: as packLinear lays weights out, or in groups of columns. raw: [rows, width] (lib/stored_floats.wgsl), of which columns [column, column + columns) are taken. flags[tensor] becomes 1
-// when a value is not finite or too large for f16. An invocation takes a row and QUADS times four columns of it.
+// packed [groups][k / 4][beside][k % 4] = rows of a float matrix, as a file stores them, as f32, or with HALF as f16 rounded to nearest
+// even, from column out_column on. Rows of the matrix are columns of the product, and `beside` of them lie next to each other: all of them
+// in the layout of packLinear, or groups of columns. raw: [rows, width] (lib/stored_floats.wgsl), of which columns [column, column +
+// columns) are taken. flags[tensor] becomes 1 when a value is not finite or too large for f16. One invocation per row and QUADS quads of
+// columns.
 override WG: u32;
 override SOURCE: u32;
 override HALF: bool;
@@ -33,7 +35,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let at = params.out_column + row;
   let group_quad = at / params.beside * ((params.columns + 3u) / 4u);
   var bad = false;
-  // Its end is no constant, so that it stays a loop: written out it takes ten times as long to compile.
+  // The end is no constant, so that the loop is not unrolled: unrolled it takes ten times as long to compile.
   let end = min((group.y + 1u) * QUADS, (params.columns + 3u) / 4u);
   for (var quad = group.y * QUADS; quad < end; quad++) {
     let column = quad * 4u;

@@ -1,7 +1,10 @@
-// A convolution's floats, as a file stores them -> packed[column / beside][t C4 + c / 4][column % beside][c % 4] of column = out_column + row, C4 = ceil(C / 4), as
-// packLinear lays out rows of taps of channels padded to 4, where all columns lie beside each other; f32, or f16 rounded to nearest even. raw (lib/stored_floats.wgsl) has `channels` of the channels, from 4 first_quad on. Row r takes
-// position k = k_first + r / group + t k_step of the kernel (zeros where there is none), which lies at (r % group) row_stride + c channel_stride + k.
-// flags[tensor] becomes 1 when a value is not finite or too large for f16. An invocation takes a row and QUADS quads of channels of a tap.
+// packed [column / beside][t C4 + c / 4][column % beside][c % 4] = a convolution's floats, as a file stores them, with column = out_column
+// + row and C4 = ceil(C / 4), as f32, or with HALF as f16 rounded to nearest even: where all columns lie next to each other, the layout of
+// packLinear for rows of taps with channels padded to 4.
+//
+// raw (lib/stored_floats.wgsl) has `channels` of the channels, from 4 first_quad on. Tap t of row r is position k = k_first + r / group + t
+// k_step of the kernel (zeros where there is none), which lies at (r % group) row_stride + c channel_stride + k in raw. flags[tensor]
+// becomes 1 when a value is not finite or too large for f16. One invocation per row, tap and QUADS quads of channels.
 override WG: u32;
 override SOURCE: u32;
 override HALF: bool;
@@ -42,7 +45,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let inside = k >= 0 && k < i32(params.kernel);
   let first = row % params.group * params.row_stride + u32(max(k, 0));
   var bad = false;
-  // Its end is no constant, so that it stays a loop.
+  // The end is no constant, so that the loop is not unrolled.
   let end = min((group.y + 1u) * QUADS, (params.channels + 3u) / 4u);
   for (var quad = group.y * QUADS; quad < end; quad++) {
     var values = vec4<u32>(0u);

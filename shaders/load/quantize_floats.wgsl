@@ -1,8 +1,10 @@
-// Rows of a matrix of floats, as a file stores them -> blocks of 32 in Q8_0, or with NIBBLES in Q4_0, byte for byte those of PyPI gguf, as
-// pack_blocks.wgsl lays them out: from column out_column on, the codes of all blocks, then an f16 scale a block. What gguf
-// computes in f32 is computed here on the bits, rounded to nearest even where f32 is, so the result does not depend on the adapter: division and fused sums do.
-// raw: [rows, width] (lib/stored_floats.wgsl), of which columns [column, column + columns) are taken. flags[tensor] becomes 1 when a value is not finite or
-// too large for f16, as its scale would be. An invocation takes a row and two blocks of it, whose scales share a word.
+// packed = rows of a float matrix, as a file stores them, quantised to blocks of 32 in Q8_0, or with NIBBLES in Q4_0, byte for byte as
+// PyPI's gguf does it, in the layout of pack_blocks.wgsl: from column out_column on, the codes of all blocks, then an f16 scale per block.
+//
+// What gguf computes in f32 is computed here on the bits, rounded to nearest even where f32 rounds, because division and fused sums differ
+// between adapters. raw: [rows, width] (lib/stored_floats.wgsl), of which columns [column, column + columns) are taken. flags[tensor]
+// becomes 1 when a value is not finite or too large for f16, as its scale would be. One invocation per row and two blocks, whose scales
+// share a word.
 override WG: u32;
 override SOURCE: u32;
 override NIBBLES: bool;
@@ -30,7 +32,7 @@ const SIGN = 0x80000000u;
 // 8.5 in units of 2^-27.
 const HALF_UP = 0x44000000u;
 
-// mantissa * 2^exponent; a mantissa of 24 bits, 0, or, where rounding up gave it, 2^24.
+// mantissa * 2^exponent, where mantissa has 24 bits, or is 0, or is 2^24 after rounding up.
 struct number_t {
   mantissa: u32,
   exponent: i32,
@@ -48,12 +50,13 @@ fn number_of(bits: u32) -> number_t {
   return number_t(fraction | 0x800000u, i32(field) - 150, false);
 }
 
-// Whether what is cut off rounds the kept bits up: to nearest, ties to even.
+// 1 if the dropped bits `rest` round the kept bits up, to nearest, ties to even; `half` is half a unit of the kept bits, `more` says that
+// further bits are set.
 fn rounds_up(kept: u32, rest: u32, half: u32, more: bool) -> u32 {
   return select(0u, 1u, rest > half || (rest == half && (more || (kept & 1u) == 1u)));
 }
 
-// Bits of the f32 nearest to mantissa * 2^exponent, mantissa in [2^24, 2^26) or 0; `more`: it is a little more than that.
+// Bits of the f32 nearest to mantissa * 2^exponent, mantissa in [2^24, 2^26) or 0; `more`: the exact value is slightly larger.
 fn nearest(mantissa: u32, more: bool, exponent: i32) -> u32 {
   if (mantissa == 0u) {
     return 0u;
@@ -73,7 +76,7 @@ fn inverse_of(scale: number_t) -> number_t {
   }
   var found = number_t(0x800000u, -46 - scale.exponent, false);
   if (scale.mantissa != 0x800000u) {
-    // 2^55 / mantissa, which has 32 bits, eight at a time.
+    // 2^55 / mantissa, a quotient of 32 bits, by long division with digits of 8 bits.
     var quotient = 0x80000000u / scale.mantissa;
     var rest = 0x80000000u - quotient * scale.mantissa;
     for (var i = 0u; i < 3u; i++) {
@@ -121,11 +124,11 @@ fn nibble_of(bits: u32, inverse: number_t, inverse_sign: u32) -> u32 {
     return select(15u, 0u, is_less || (bits & ~SIGN) == 0u);
   }
   let value = times(number_of(bits), inverse);
-  // In units of 2^-27. Of smaller ones, nothing near a whole number is lost.
+  // Magnitude in units of 2^-27; what is smaller than a unit matters to no result near a whole number.
   let shift = 27 + value.exponent;
   let units = select(value.mantissa >> u32(clamp(-shift, 0, 31)), value.mantissa << u32(clamp(shift, 0, 7)), shift > 0);
   let sum = select(HALF_UP + units, HALF_UP - units, is_less);
-  // Half of what the last bit of the sum in f32 is worth: what is so near below a whole number is rounded to it.
+  // Half a unit in the last place of the sum in f32: a sum that close below a whole number is rounded to it.
   let half = 1u << (firstLeadingBit(sum) - 24u);
   return min((sum + half) >> 27u, 15u);
 }
@@ -147,7 +150,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       break;
     }
     let first = (params.first_row + row) * params.width + params.column + block * BLOCK;
-    // The first of the largest magnitudes.
+    // The value of largest magnitude, the first of equal ones.
     var extreme = 0u;
     for (var i = 0u; i < 8u; i++) {
       let values = quad_at(first + i * 4u, 4u);

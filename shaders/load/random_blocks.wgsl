@@ -1,6 +1,7 @@
-// Random blocks of few bits as a file stores them, in place of a file's: raw = blocks of STORED_BYTES, one behind the other, from the tensor's block `first` on.
-// Byte b of a block is byte b % 4 of draw block * ceil(STORED_BYTES / 4) + b / 4, but for its scale (SCALE_BYTES at SCALE_AT) and, with HAS_OFFSET, its offset
-// (two bytes at OFFSET_AT), which are given, and where both are f16 negated in every other block at random. `words` are written. An invocation makes a word.
+// raw = random quantised blocks of STORED_BYTES each, as a file would store them, one behind the other, from the tensor's block `first` on.
+// Byte b of a block is byte b % 4 of draw block * ceil(STORED_BYTES / 4) + b / 4, except its scale (SCALE_BYTES at SCALE_AT) and, with
+// HAS_OFFSET, its offset (two bytes at OFFSET_AT), which are given. Where scales are f16 the two are negated in half of the blocks, at
+// random. raw has `words` words. One invocation per word.
 override WG: u32;
 
 struct Params {
@@ -15,7 +16,7 @@ struct Params {
 @group(0) @binding(1) var<uniform> params: Params;
 
 const DRAWS = (STORED_BYTES + 3u) / 4u;
-// Draws of signs are others than those of codes.
+// Changes the seed, so that signs are drawn independently of codes.
 const SIGNS = 0x5bd1e995u;
 
 fn byte_of(block: u32, place: u32) -> u32 {

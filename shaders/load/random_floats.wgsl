@@ -1,6 +1,7 @@
-// Random floats as a file stores them, in place of a file's: raw = words with values of SOURCE (0 f32, 1 f16, 2 bf16), two a word where they have 16 bits.
-// Value i of a tensor is (2 c - 255) * 2^exponent, c = byte i % 4 of draw i / 4: eight bits and a power of two, which all three types hold exactly, made of bits
-// alone, so that they are the same on every adapter. The first value is the tensor's value `first`, of which `count` follow. An invocation makes a word.
+// raw = random floats, as a file would store them, with values of SOURCE (0 f32, 1 f16, 2 bf16), two per word for 16-bit types. Value i of
+// a tensor is (2 c - 255) * 2^exponent, where c is byte i % 4 of draw i / 4: eight bits and a power of two, which all three types hold
+// exactly, computed on bits alone, so that every adapter gets the same values. raw holds values `first` to first + count - 1 of the tensor.
+// One invocation per word.
 override WG: u32;
 override SOURCE: u32;
 

@@ -1,8 +1,10 @@
-// out[l, c] = f(factor[c] * (x[l, c] - mean[c]) + shift[c]), f being leaky ReLU (slope 0.2) or Snake: y + sin(alpha[c] y)^2 / alpha[c].
+// out[l, c] = f(factor[c] * (x[l, c] - mean[c]) + shift[c]), where f is leaky ReLU (slope 0.2) or, with SNAKE, Snake: y + sin(alpha[c] y)^2
+// / alpha[c].
 //
-// x [rows, 4 x_stride4], affine [sequences][3][c4] of vec4 (mean, factor, shift: instance_affine.wgsl), alpha [2][c4] of vec4 (alpha, 1 / alpha; unused
-// for leaky ReLU), out [rows, C], by lib/quads_buffer.wgsl or lib/quads_texture.wgsl. A workgroup is WG channel groups x WG_ROWS rows; an invocation keeps its channels and walks through
-// ROWS rows, so that the channel's numbers are loaded once and nothing is divided. Reference: test/reference/adain.ts.
+// x [rows, 4 x_stride4], affine [sequences][3][c4] of vec4 (mean, factor, shift: instance_affine.wgsl), alpha [2][c4] of vec4 (alpha, 1 /
+// alpha; unused without SNAKE), out [rows, C], stored by lib/quads_buffer.wgsl or lib/quads_texture.wgsl. A workgroup is WG quads of
+// channels x WG_ROWS rows; each invocation keeps its channels for ROWS rows, so that per-channel numbers are loaded once and nothing is
+// divided. Reference: test/reference/adain.ts.
 override WG: u32;
 override WG_ROWS: u32;
 override ROWS: u32;

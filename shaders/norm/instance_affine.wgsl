@@ -1,7 +1,9 @@
-// mean, scale / sqrt(var + eps) and shift of each channel: instance norm and a style as shift + factor * (x - mean).
+// affine[s] = mean, scale / sqrt(var + eps) and shift of each channel of sequence s: instance norm and style as shift + factor * (x -
+// mean).
 //
-// partial: chunks of instance_stats.wgsl, combined in order (Chan et al. 1979); style: a row for each sequence, with scale [C] then shift [C] from
-// value `style_first` on; affine [sequences][3][c4] of vec4: mean, factor, shift. One invocation a channel group. Reference: test/reference/adain.ts.
+// partial: chunks of instance_stats.wgsl, combined in order (Chan et al. 1979); style: one row per sequence, with scale [C], then shift
+// [C], from quad `style_first4` on; affine [sequences][3][c4] of vec4: mean, factor, shift. One invocation per quad of channels. Reference:
+// test/reference/adain.ts.
 override WG: u32;
 override SPANS: bool;
 

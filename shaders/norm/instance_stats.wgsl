@@ -1,8 +1,8 @@
-// Mean and sum of squared deviations of each channel over chunks of CHUNK rows: the first step of instance norm over time.
+// partial = mean and sum of squared deviations of each channel over chunks of `chunk` rows: the first step of instance norm over time.
 //
-// x [rows, 4 x_stride4] f32; partial [chunks][c4][2] of vec4: mean, then squared deviations; sequence s of a batch begins at chunk
-// `its first row / CHUNK + s`, where no other ends. Neighbouring invocations take neighbouring
-// channels. Deviations are taken from the chunk's first row, so that a large offset costs no digits. Reference: test/reference/adain.ts.
+// x [rows, 4 x_stride4] f32; partial [chunks][c4][2] of vec4: mean, then squared deviations. Sequence s of a batch begins at chunk `its
+// first row / chunk + s`, so that no two sequences share a chunk. Neighbouring invocations have neighbouring channels. Deviations are taken
+// from the chunk's first row, so that a large offset costs no precision. Reference: test/reference/adain.ts.
 override WG: u32;
 override SPANS: bool;
 

@@ -1,6 +1,6 @@
-// out[t, c] = (x[t, c] - mean_c) / sqrt(var_c + eps) * weight[weight_at + c] + bias[bias_at + c]; x, out [T, C]; biased variance in a second
-// pass over the row (the one-pass form loses digits). One workgroup a row. Sequences of a batch may have weights and biases of their own,
-// `style_stride` values apart. Reference: test/reference/norm.ts.
+// out[t, c] = (x[t, c] - mean_c) / sqrt(var_c + eps) * weight[weight_at + c] + bias[bias_at + c]; x, out [T, C]. The biased variance comes
+// from a second pass over the row, because the one-pass form loses precision. One workgroup per row. Sequences of a batch may have weights
+// and biases of their own, `style_stride` values apart. Reference: test/reference/norm.ts.
 override WG: u32;
 override SPANS: bool;
 

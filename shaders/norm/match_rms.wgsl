@@ -1,5 +1,5 @@
-// out[t, c] = x[t, c] * rms(like[t, :]) / sqrt(max(mean_c(x[t, c]^2), floor)) (+ residual[t, c]): x with the magnitude of another tensor's rows; all [T, C].
-// One workgroup a row. Reference: test/reference/norm.ts.
+// out[t, c] = x[t, c] * rms(like[t, :]) / sqrt(max(mean_c(x[t, c]^2), floor)) (+ residual[t, c]): rows of x scaled to the RMS of the rows
+// of `like`; all [T, C]. One workgroup per row. Reference: test/reference/norm.ts.
 override WG: u32;
 override HAS_RESIDUAL: bool;
 

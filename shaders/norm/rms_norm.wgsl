@@ -1,5 +1,5 @@
-// out[t, c] = x[t, c] / sqrt(mean_c(x[t, c]^2) + eps) * weight[c] (+ residual[t, c]), times scale; x, residual, out [T, C]. One workgroup a row.
-// Reference: test/reference/norm.ts.
+// out[t, c] = scale * (x[t, c] / sqrt(mean_c(x[t, c]^2) + eps) * weight[c] (+ residual[t, c])); x, residual, out [T, C]. One workgroup per
+// row. Reference: test/reference/norm.ts.
 override WG: u32;
 override HAS_RESIDUAL: bool;
 

@@ -1,5 +1,5 @@
-// out[t, h, c] = x[t, h, c] / sqrt(mean_c(x[t, h, c]^2) + eps) * weight[c] * silu(gate[t, gate_column + h * columns + c]); x and out [T, heads, columns], gate
-// [T, gate_stride]. One workgroup a head of a row. Reference: test/reference/recurrent.ts.
+// out[t, h, c] = x[t, h, c] / sqrt(mean_c(x[t, h, c]^2) + eps) * weight[c] * silu(gate[t, gate_column + h * columns + c]); x and out [T,
+// heads, columns], gate [T, gate_stride]. One workgroup per head of a row. Reference: test/reference/recurrent.ts.
 override WG: u32;
 
 struct Params {

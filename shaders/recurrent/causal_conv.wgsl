@@ -1,9 +1,10 @@
-// out[t, c] = silu(sum_j weight[j, c] * u[t - TAPS + 1 + j, c]): a causal convolution with one filter a channel over the rows of each span, followed by SiLU.
-// The inputs u are the first C columns of x. GATED (LFM2): x has columns b, g and i, u = b * i, and out = g * the convolution, without SiLU.
+// out[t, c] = silu(sum_j weight[j, c] * u[t - TAPS + 1 + j, c]): a causal convolution with one filter per channel, over the rows of each
+// span, where u is the first C columns of x. With GATED (LFM2) x has columns b, g and i, u = b * i, and out = g * (the convolution),
+// without SiLU.
 //
-// x [T, x_stride * 4], weight [TAPS, C], out [T, C]. What lies before a span comes from its sequence's tail, the TAPS - 1
-// inputs before it, tails [slots, TAPS - 1, C], and the tail behind the span is left there (lib/spans.wgsl). One invocation walks through a span with four
-// channels in registers, so that a row's bits depend neither on the span nor on the batch. Grid (C / 4, spans). Reference: test/reference/recurrent.ts.
+// x [T, x_stride * 4], weight [TAPS, C], out [T, C]. Before a span come the last TAPS - 1 inputs of its sequence, tails [slots, TAPS - 1,
+// C], and those after it are left there (lib/spans.wgsl). Each invocation computes a span row by row with four channels in registers, so a
+// row's bits depend neither on the span nor on the batch. Invocations (C / 4, spans). Reference: test/reference/recurrent.ts.
 override WG: u32;
 override GATED: bool;
 
@@ -28,7 +29,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   var taps: array<vec4<f32>, TAPS>;
-  // The inputs before the next row, the oldest first, and that row.
+  // The inputs before the current row, oldest first, then its own.
   var inputs: array<vec4<f32>, TAPS>;
   for (var j = 0u; j < TAPS; j++) {
     taps[j] = weight[j * params.channels4 + channel];

@@ -1,15 +1,17 @@
-// The gated delta rule (https://arxiv.org/abs/2412.06464), row by row of each span. Of a value head h with its key head, q and k divided by their lengths:
-//   S = exp(a[h] softplus(alpha[t, h] + bias[h])) S;  d = sigmoid(beta[t, h]) (v[t, h] - S k[t]);  S = S + d k[t]^T;  out[t, h] = S q[t] / sqrt(Dk).
+// The gated delta rule (https://arxiv.org/abs/2412.06464), row by row of each span. For value head h and its key head, with q and k
+// normalised to length 1:
+//   S = exp(a[h] softplus(alpha[t, h] + bias[h])) S;  d = sigmoid(beta[t, h]) (v[t, h] - S k[t]);
+//   S = S + d k[t]^T;  out[t, h] = S q[t] / sqrt(Dk).
 //
-// qkv [T, 2 Hk Dk + Hv Dv], heads of q, then k, then v; gates [T, gate_stride] with beta from column beta_column on and alpha from alpha_column on; decay
-// [2, Hv]: a (negative), bias. states [slots, Hv, Dv, Dk], read and left as lib/spans.wgsl says; out [T, Hv Dv].
+// qkv [T, 2 Hk Dk + Hv Dv], heads of q, then k, then v; gates [T, gate_stride] with beta from column beta_column on and alpha from
+// alpha_column on; decay [2, Hv]: a (negative), bias. states [slots, Hv, Dv, Dk], read and written as lib/spans.wgsl says; out [T, Hv Dv].
 // Value head h has key head h / group mod Hk.
-// A workgroup has COLUMNS4 * 4 rows of S in registers (value channels, which do not meet), LANES share a row's key channels, and all sums of a row of the
-// batch, lengths included, are made in one go of the old state: S k and S q need not wait for each other. Every row of a batch is computed the
-// same way whatever its span, so its bits depend neither on the batch nor on how a prompt was cut. Grid (ceil(Dv / COLUMNS), Hv, spans).
-// Reference: test/reference/recurrent.ts.
+// A workgroup holds COLUMNS4 * 4 rows of S in registers: value channels, which are independent of each other. LANES invocations share the
+// key channels of a row. All reductions of a row of the batch, squared lengths included, are done at once on the old state: S k and S q do
+// not wait for each other. Every row is computed in the same way whatever its span, so its bits depend neither on the batch nor on how a
+// prompt was cut into chunks. Grid (ceil(Dv / COLUMNS), Hv, spans). Reference: test/reference/recurrent.ts.
 
-// As transformers has it in l2norm.
+// The epsilon of l2norm in transformers.
 const LENGTH_EPS = 1e-6;
 const COLUMNS = 4u * COLUMNS4;
 
@@ -36,7 +38,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(6) var<uniform> params: Params;
 
-// log(1 + exp(x)); of small exp(x) by its series, as 1 + exp(x) would round most of it away.
+// log(1 + exp(x)); for small exp(-|x|) by the series of log1p, because 1 + exp(-|x|) would round most of it away.
 fn softplus(x: f32) -> f32 {
   let y = exp(-abs(x));
   let log1p = select(log(1.0 + y), y * (1.0 - y * (0.5 - y * (1.0 / 3.0 - 0.25 * y))), y < 0.03);
@@ -53,7 +55,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let head = group.y;
   let first4 = group.x * COLUMNS4;
   let key_at = head / params.group % params.key_heads * D4;
-  // The last vector of channels stands in for those beyond it; they are not written.
+  // Channels beyond the last repeat it, and are not written.
   var row_at: array<u32, COLUMNS>;
   var state: array<vec4<f32>, COLUMNS * SLICES>;
   for (var c = 0u; c < COLUMNS; c++) {
@@ -69,7 +71,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   let slope = decay[head];
   let bias = decay[params.heads + head];
-  // Up to where copies are taken, and from there to the end.
+  // Three parts: up to each of the two places where the state is copied, then to the end.
   var i = 0u;
   for (var part = 0u; part < 3u; part++) {
     let stop = select(select(kept.xy, kept.zw, part == 1u), span.wy, part == 2u);
@@ -88,7 +90,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           k[s] = qkv[at + params.k_first4 + key_at + d4];
         }
       }
-      // (k k, q q, q k), then S k and S q of four channels of values at a time.
+      // (k k, q q, q k), then S k and S q of four value channels each.
       var sums = array<vec4<f32>, SUMS>();
       for (var s = 0u; s < SLICES; s++) {
         sums[0] += vec4<f32>(dot(k[s], k[s]), dot(q[s], q[s]), dot(q[s], k[s]), 0.0);

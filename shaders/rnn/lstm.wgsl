@@ -1,9 +1,9 @@
-// One LSTM layer in both directions from a zero state (lib/lstm_step.wgsl).
+// One LSTM layer in both directions, from a zero state (lib/lstm_step.wgsl).
 //
-// inputs [T, 2 * 4H] f32: W_ih x + b_ih + b_hh of the forward direction, then of the backward one; where STYLED, without the biases, which lie in a row
-// of `style` for each sequence, from value `style_first` on. weight [H/4][2][4H] of 4 values along H.
-// out [T, out_stride]: forward h, then backward h, from column 0 on. One persistent workgroup a direction of a sequence walks through time.
-// Reference: test/reference/lstm.ts.
+// inputs [T, 2 * 4H] f32: W_ih x + b_ih + b_hh of the forward direction, then of the backward one. With STYLED they lack the biases, which
+// lie in a row of `style` per sequence, from value `style_first` on. weight [H/4][2][4H] of four values along H. out [T, out_stride]:
+// forward h, then backward h, from column 0 on. One persistent workgroup per direction of a sequence runs all its steps. Reference:
+// test/reference/lstm.ts.
 override WG: u32;
 override HIDDEN: u32;
 override STYLED: bool;

@@ -1,7 +1,7 @@
-// One LSTM layer in the direction of time, from a state that is kept and left there again (lib/lstm_step.wgsl).
+// One LSTM layer in the forward direction, from a state that is kept between dispatches (lib/lstm_step.wgsl).
 //
-// inputs [T, 4H] f32: W_ih x + b_ih + b_hh. weight [H/4][1][4H] of 4 values along H. kept [2, H] f32: h, then c. out [T, out_stride]: h from column 0 on.
-// One persistent workgroup walks through time. Reference: test/reference/lstm.ts.
+// inputs [T, 4H] f32: W_ih x + b_ih + b_hh. weight [H/4][1][4H] of four values along H. kept [2, H] f32, read and written: h, then c. out
+// [T, out_stride]: h from column 0 on. One persistent workgroup runs all steps. Reference: test/reference/lstm.ts.
 override WG: u32;
 override HIDDEN: u32;
 

@@ -1,9 +1,11 @@
-// lstm.wgsl for adapters whose subgroup is a SIMD register of 8: SEQUENCES of a batch share each load of the weights. Same order of sums, same bits.
+// lstm.wgsl for adapters whose subgroup is a SIMD register of 8: SEQUENCES of a batch share each load of the weights. Same order of sums,
+// same bits.
 //
-// inputs, style and out as there, two units beside each other; the weights in a storage texture, [N / 64][H/4][64 columns] of four values along H, one
-// column a texel, or with HALF, in f16, two; 512 texels a row of the texture. A lane has the units 16 u + 2 lane and the one beside it. It keeps their h, of
-// this step and the last, and c, and hands h round, so that there is no barrier. What is walked of a sequence after its end is not stored.
-// Reference: test/reference/lstm.ts.
+// inputs, style and out as in lstm.wgsl, read and written by two neighbouring units at a time. The weights lie in a storage texture [N /
+// 64][H/4][64 columns] of four values along H, one column per texel, or with HALF, in f16, two; 512 texels per row of the texture. A lane
+// has units 16 u + 2 lane and 16 u + 2 lane + 1 of every block u. It keeps their c and, for this step and the last, their h, and passes h
+// on by shuffles, so there is no barrier. Steps after the end of a shorter sequence are computed but not stored. Reference:
+// test/reference/lstm.ts.
 override STYLED: bool;
 override SPANS: bool;
 override HALF: bool;
@@ -34,7 +36,7 @@ fn texel(at: u32) -> vec4<u32> {
   return textureLoad(weight, vec2<u32>(at % 512u, at / 512u));
 }
 
-// The weights of a column and of the one beside it.
+// Weights of a column (even) and of the next one.
 fn pair(column: u32, quad: u32) -> array<vec4<f32>, 2> {
   let at = (column / 64u * 4u * UNITS + quad) * 64u + column % 64u;
   if (HALF) {
@@ -44,7 +46,7 @@ fn pair(column: u32, quad: u32) -> array<vec4<f32>, 2> {
   return array(bitcast<vec4<f32>>(texel(at)), bitcast<vec4<f32>>(texel(at + 1u)));
 }
 
-// Adds what four units give, the lanes 2 part and 2 part + 1 of block k, whose h is in `mine`.
+// Adds the contribution of four units: those of lanes 2 part and 2 part + 1 in block k, whose h is in `mine`.
 fn add_quad(mine: array<vec2<f32>, SEQUENCES>, k: u32, part: u32, column: u32) {
   var w: array<array<vec4<f32>, 2>, 4>;
   for (var gate = 0u; gate < 4u; gate++) {
@@ -74,7 +76,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   var bias: array<u32, SEQUENCES>;
   var longest = 0u;
   for (var s = 0u; s < SEQUENCES; s++) {
-    // Beyond the last sequence it is walked once more.
+    // Places beyond the last sequence repeat it.
     let sequence = min(group.z * SEQUENCES + s, params.count - 1u);
     let span = span_of(sequence);
     first[s] = span.x * params.steps_unit;

@@ -1,13 +1,16 @@
-// qkv[t, h] = qkv[t, h] / rms(qkv[t, h]) * weight[h is a key], in place, for the query and key heads of a merged projection (Qwen3), or with all query
-// heads as one and all key heads as another (OLMo 2); the value heads behind them too, without a weight (Gemma 4). qkv [T, width]: `heads` times `channels` of queries, `kv_heads` times `key_channels` of keys, and
-// values, all in fours; weight [channels + key_channels]. One workgroup a head of a row. Reference: test/reference/rope.ts.
+// qkv[t, h] = qkv[t, h] / rms(qkv[t, h]) * weight[h is a key], in place, for the query and key heads of a merged projection (Qwen3), or
+// with all query heads as one head and all key heads as another (OLMo 2). The value heads behind them are normalised too, without a weight,
+// where value_heads > 0 (Gemma 4).
+//
+// qkv [T, width]: `heads` times `channels` of queries, `kv_heads` times `key_channels` of keys, then values, all multiples of 4; weight
+// [channels + key_channels]. One workgroup per head of a row. Reference: test/reference/rope.ts.
 override WG: u32;
 
 struct Params {
   rows: u32,
   heads: u32,
   kv_heads: u32,
-  // K, or 0 where values stay as they are.
+  // K, or 0 where values are not normalised.
   value_heads: u32,
   channels: u32,
   key_channels: u32,
@@ -31,7 +34,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
   let head = index % normed;
-  // Or a value, which lies behind the keys and is as wide.
+  // True for values too, which follow the keys and are as wide.
   let is_key = head >= params.heads;
   let channels = select(params.channels, params.key_channels, is_key);
   let before = select(head * channels, params.heads * params.channels + (head - params.heads) * channels, is_key);

@@ -1,9 +1,9 @@
 // best[b, block] = (value, token) of the best of BLOCK consecutive logits of row b.
 //
-// A greedy row takes the largest logit. A sampled row takes the largest logit / T + Gumbel noise among the logits that reach thresholds[b], which
-// is a draw from their softmax (the Gumbel-max trick, lib/gumbel.wgsl). Ties go to the smaller token. The logits may be a slice of the vocabulary that
-// starts at token `first`, a multiple of 4. best [B][blocks] of (value bits, token within the slice). One workgroup a block; grid (blocks, B).
-// Reference: test/reference/sample.ts.
+// A greedy row takes the largest logit. A sampled row takes the largest logit / T + Gumbel noise among the logits that reach thresholds[b],
+// which is a draw from their softmax (the Gumbel-max trick, lib/gumbel.wgsl). Ties go to the smaller token. The logits may be a slice of
+// the vocabulary that starts at token `first`, a multiple of 4. logits [B, stride], best [B][blocks] of (value bits, token within the
+// slice). One workgroup per block; grid (blocks, B). Reference: test/reference/sample.ts.
 override WG: u32;
 override BLOCK: u32;
 override NOISE: bool;

@@ -1,5 +1,6 @@
-// sampled[b] = token of the best block of row b (argmax_blocks.wgsl); last_tokens[slot of b] gets it too, where the next step's
-// embedding reads it. Ties go to the smaller token; a row of NaN gives token 0. One workgroup a row. Reference: test/reference/sample.ts.
+// sampled[b] = last_tokens[slot of b] = token of the best block of row b (argmax_blocks.wgsl); the embedding of the next step reads
+// last_tokens. Ties go to the smaller token; a row of NaN gives token 0. best [B][blocks]. One workgroup per row. Reference:
+// test/reference/sample.ts.
 override WG: u32;
 
 const LOWEST = -3.4e38;

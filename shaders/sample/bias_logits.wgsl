@@ -1,5 +1,5 @@
-// logits[b, token] += bias for a list of (row, token, bias), each (row, token) at most once. One invocation an entry.
-// Reference: test/reference/logits.ts.
+// logits[b, token] += bias for a list of (row, token, bias), in which each (row, token) occurs at most once. logits [B, stride]. One
+// invocation per entry. Reference: test/reference/logits.ts.
 override WG: u32;
 
 struct Params {

@@ -1,10 +1,10 @@
-// results[b] = (token, log-probability) of the best allowed token of row b, for decoders whose next token is constrained: Whisper.
+// results[b] = (token, log-probability) of the best allowed token of row b, for decoders whose next token is constrained (Whisper).
 //
-// Allowed is what lib/token_rules.wgsl allows; timestamps win over text when their summed probability exceeds that of the best text token.
-// What the rules need to know of the tokens so far is in state[slot] = (last is a timestamp, the one before is, last timestamp, -), so that a
-// step needs no readback of the one before. The probability is over the allowed tokens. A PROBE row leaves the state alone and returns the
-// log-probability of row.probe over all tokens; a CANDIDATES row is for sample/token_candidates.wgsl.
-// A temperature adds Gumbel noise named by (seed, position). One workgroup a row. Reference: test/reference/constrained-token.ts.
+// lib/token_rules.wgsl says which tokens are allowed; timestamps win over text when their summed probability exceeds that of the best text
+// token. The tokens so far are summarised in state[slot] = (last is a timestamp, the one before is, last timestamp, -), so that a step
+// needs no readback of the previous one. The probability is over the allowed tokens. A PROBE row leaves the state alone and returns the
+// log-probability of row.probe over all tokens; CANDIDATES rows are left to sample/token_candidates.wgsl. With a temperature, Gumbel noise
+// selected by (seed, position) is added. logits [B, stride]. One workgroup per row. Reference: test/reference/constrained-token.ts.
 override WG: u32;
 
 const LOWEST = -3.4e38;
@@ -27,7 +27,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> results: array<vec2<u32>>;
 @group(0) @binding(6) var<uniform> params: Params;
 
-// Best value and its token among text and among timestamps; sums of exponentials follow in the second round.
+// By kind (text, timestamps): the best value, with noise, its token, and the largest logit.
 struct Best {
   value: vec2<f32>,
   token: vec2<u32>,

@@ -1,5 +1,5 @@
-// x[pairs[i].y, :] = x[pairs[i].x, :] for every pair: rows of a tensor that are kept in other rows of it. None is read that is written. x [T, C4] of vec4. One
-// invocation four channels. Reference: test/reference/sample.ts.
+// x[pairs[i].y, :] = x[pairs[i].x, :] for every pair: copies rows of a tensor to other rows of it. No row may be both read and written. x
+// [T, C4] of vec4. One invocation per four channels. Reference: test/reference/sample.ts.
 override WG: u32;
 
 struct Params {

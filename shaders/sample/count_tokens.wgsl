@@ -1,5 +1,5 @@
-// counts[slot, sampled[b]] += 1 for penalize_logits.wgsl; rows with slot NO_SLOT are not counted. A slot's row starts as the host wrote it. One
-// invocation a row. Reference: test/reference/logits.ts.
+// counts[slot, sampled[b]] += 1 for penalize_logits.wgsl; counts [slots][V], whose rows the host initialises. Rows with slot NO_SLOT are
+// not counted. One invocation per row. Reference: test/reference/logits.ts.
 override WG: u32;
 
 const NO_SLOT = 0xffffffffu;

@@ -1,5 +1,5 @@
-// out[b, :] = x[indices[b], :]: the last row of every sequence, before the vocabulary head. x [T, C4] of vec4. One invocation four channels.
-// Reference: test/reference/sample.ts.
+// out[b, :] = x[indices[b], :]: the rows that get logits, before the vocabulary head. x [T, C4], out [B, C4] of vec4. One invocation per
+// four channels. Reference: test/reference/sample.ts.
 override WG: u32;
 
 struct Params {

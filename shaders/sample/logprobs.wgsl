@@ -1,6 +1,6 @@
-// Log-probabilities of row b from unmodified logits: out[b] = (log sum exp, logit of the sampled token, then TOP pairs of (token, logit), largest
-// first, ties to the smaller token); `at` is where out begins. One workgroup a listed row; TOP rounds of "the largest below the last one", because TOP is small and
-// rarely asked for. Reference: test/reference/logits.ts.
+// out[at + i out_stride ...] = (log sum exp, logit of the sampled token, then `top` pairs (token, logit), largest first, ties to the
+// smaller token) of row b = indices[i], from unmodified logits [B, stride]. One workgroup per listed row. The pairs come from `top` rounds
+// of "the largest below the previous one", because `top` is small and rarely asked for. Reference: test/reference/logits.ts.
 override WG: u32;
 
 const LOWEST = -3.4e38;

@@ -1,5 +1,6 @@
-// out[b, i] = logits[b, i], or the lowest value where row b has a mask (masked[b] != 0) and its bit of token i is 0.
-// masks [B][ceil(V / 32)]: bit i % 32 of word i / 32 allows token i. One invocation a logit. Reference: test/reference/logits.ts.
+// out[b, i] = logits[b, i], or the lowest value where row b has a mask (masked[b] != 0) whose bit of token i is 0. logits and out [B,
+// stride]; masks [B][ceil(V / 32)], where bit i % 32 of word i / 32 allows token i. One invocation per logit. Reference:
+// test/reference/logits.ts.
 override WG: u32;
 
 // Finite, so that a later subtraction of two masked values is not NaN.

@@ -1,12 +1,12 @@
-// Penalties of row b for tokens it has seen, in place: a token of prompt or answer is divided (positive logit) or multiplied (negative) by
-// `repetition` (CTRL, Keskar et al. 2019); a token of the answer loses `presence` once and `frequency` for each time (OpenAI).
-// counts [slots][V]: times in the answer, top bit = in the prompt. Rows with penalties at their neutral values are left alone to the bit.
-// One invocation a logit. Reference: test/reference/logits.ts.
+// logits[b, i] with the penalties of row b for tokens that it has seen, in place. A token of prompt or answer is divided (positive logit)
+// or multiplied (negative logit) by `repetition` (CTRL, Keskar et al. 2019); a token of the answer loses `presence` once and `frequency`
+// for each time (OpenAI). logits [B, stride]; counts [slots][V]: times in the answer, top bit = in the prompt. Rows with neutral penalties
+// are left alone to the bit. One invocation per logit. Reference: test/reference/logits.ts.
 override WG: u32;
 
 const IN_PROMPT = 0x80000000u;
-// Logits of tokens that may not come: masked, or banned by a bias. They stay as they are: times `repetition` they could become -infinity, and the difference
-// of two of those NaN, or no longer count as such.
+// At or below this a token is ruled out, by a mask or by a bias. Such logits are left alone: times `repetition` they could become
+// -infinity, and the difference of two of those NaN, or they could rise above this limit.
 const RULED_OUT = -1e29;
 
 struct Params {

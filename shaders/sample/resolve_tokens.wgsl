@@ -1,5 +1,6 @@
-// ids[t] = tokens[t], or last_tokens[tokens[t] - 2^31] where the top bit is set: the token that the step before sampled for that running
-// sequence, which the host has not seen yet. last_tokens [running sequences]. Reference: test/reference/sample.ts.
+// ids[t] = tokens[t], or, where its top bit is set, last_tokens[tokens[t] - 2^31]: the token that the previous step sampled for that
+// running sequence, which the host has not seen yet. tokens and ids [T], last_tokens [running sequences]. One invocation per row.
+// Reference: test/reference/sample.ts.
 override WG: u32;
 
 const FROM_DEVICE = 0x80000000u;

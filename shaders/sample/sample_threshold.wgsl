@@ -1,13 +1,15 @@
-// thresholds[b] = the smallest logit of row b that its cuts keep: top-k, then top-p, then those that are a distance from the largest; exact over the whole vocabulary, ties kept.
+// thresholds[b] = the smallest logit of row b that its cuts keep: top-k, then top-p, then min-p and top-n-sigma, which keep logits within a
+// distance of the largest. Exact over the whole vocabulary, ties kept.
 //
-// logits [B, stride], the first V of a row count. Top-k is a radix select on order-preserving keys: BITS of the key a round, a histogram of counts whose column
-// belongs to one invocation (no atomics: the sums have one order). Top-p is the same search with exp((logit - max) / T) in place of
-// counts, among what top-k left. One workgroup a row; greedy rows are skipped. Reference: test/reference/sample.ts.
+// logits [B, stride], of which the first V of a row are used. Top-k is a radix select on order-preserving keys, BITS of the key per round,
+// with a histogram of counts in which each invocation has its own column (no atomics, so sums have one order). Top-p is the same search
+// with weights exp((logit - max) / T) in place of counts, among what top-k kept. One workgroup per row; greedy rows are skipped. Reference:
+// test/reference/sample.ts.
 override WG: u32;
 override BITS: u32;
 
 const LOWEST = -3.4e38;
-// Logits of tokens that may not come: masked, or banned by a bias.
+// At or below this a token is ruled out, by a mask or by a bias.
 const RULED_OUT = -1e29;
 
 struct Params {
@@ -22,7 +24,7 @@ struct Params {
 
 var<workgroup> histogram: array<f32, WG << BITS>;
 var<workgroup> lane_values: array<vec2<f32>, WG>;
-// Chosen bucket and what lies above it.
+// The chosen bucket, and the weight above it.
 var<workgroup> chosen: vec2<f32>;
 
 fn row_max(base: u32, lane: u32) -> f32 {
@@ -39,7 +41,7 @@ fn row_max(base: u32, lane: u32) -> f32 {
   return best;
 }
 
-// Sums of the lanes' values, always in one order.
+// Sum of the lanes' values, always in the same order.
 fn lane_sum(lane: u32, values: vec2<f32>) -> vec2<f32> {
   lane_values[lane] = values;
   workgroupBarrier();
@@ -51,7 +53,7 @@ fn lane_sum(lane: u32, values: vec2<f32>) -> vec2<f32> {
   return sum;
 }
 
-// Sum of the weights of logits with key >= least.
+// Sum of exp((logit - top) / T) over the logits with key >= least.
 fn mass_above(base: u32, lane: u32, least: u32, top: f32, inverse_temperature: f32) -> f32 {
   var sum = 0.0;
   for (var i = lane; i < params.vocabulary; i += WG) {
@@ -63,9 +65,9 @@ fn mass_above(base: u32, lane: u32, least: u32, top: f32, inverse_temperature: f
   return lane_sum(lane, vec2<f32>(sum, 0.0)).x;
 }
 
-// Standard deviation of the logits of tokens that may come.
+// Standard deviation of the logits that are not ruled out.
 fn deviation(base: u32, lane: u32) -> f32 {
-  // Of them, and their sum.
+  // Their number, and their sum.
   var all = vec2<f32>();
   for (var i = lane; i < params.vocabulary; i += WG) {
     let value = logits[base + i];
@@ -86,7 +88,8 @@ fn deviation(base: u32, lane: u32) -> f32 {
   return sqrt(lane_sum(lane, vec2<f32>(squares, 0.0)).x / number);
 }
 
-// The largest key such that the logits at or above it weigh at least `wanted`; weights are 1 (by_count) or exp((logit - top) / T) of keys >= least.
+// The largest key such that the logits at or above it, and at or above `least`, weigh at least `wanted`; a logit weighs 1 (by_count) or
+// exp((logit - top) / T).
 fn search(base: u32, lane: u32, wanted: f32, by_count: bool, least: u32, top: f32, inverse_temperature: f32) -> u32 {
   var prefix = 0u;
   var above = 0.0;
@@ -99,7 +102,7 @@ fn search(base: u32, lane: u32, wanted: f32, by_count: bool, least: u32, top: f3
     for (var i = lane; i < params.vocabulary; i += WG) {
       let value = logits[base + i];
       let key = float_key(value);
-      // In the first round every key belongs; later those that share the digits chosen so far.
+      // In the first round every key belongs; later only keys that share the digits chosen so far.
       let belongs = bits == BITS || (key >> (shift + BITS)) == prefix;
       if (belongs && key >= least) {
         let weight = select(exp((value - top) * inverse_temperature), 1.0, by_count);
@@ -127,7 +130,7 @@ fn search(base: u32, lane: u32, wanted: f32, by_count: bool, least: u32, top: f3
           inside += sum;
         }
       }
-      // Rounding may leave the whole row short of what is wanted: then everything is kept.
+      // Rounding may leave the whole row short of `wanted`: then everything is kept.
       chosen = vec2<f32>(f32(lowest_used), above_lowest);
     }
     workgroupBarrier();
@@ -153,7 +156,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   let top = row_max(base, lane);
   var least = 0u;
-  // Top-k, then top-p. In a loop, and one whose end no compiler knows, because the search is long and would be written out twice.
+  // Top-k, then top-p. A loop whose end no compiler knows, because the search is long and would otherwise be inlined twice.
   for (var cut = 0u; cut < min(2u, params.vocabulary); cut++) {
     let by_count = cut == 0u;
     let cuts_count = row.top_k > 0u && row.top_k < params.vocabulary;

@@ -1,5 +1,6 @@
-// The best token of a slice of the vocabulary, row by row, from the blocks of argmax_blocks.wgsl: out[2 b] = (value bits, token of the vocabulary), and
-// local[b] = the token within the slice, 0 when there is none. Ties go to the smaller token. One workgroup a row. Reference: test/reference/sample.ts.
+// out[2 b], out[2 b + 1] = (value bits, token of the vocabulary) of the best token of row b in a slice of the vocabulary, from the blocks
+// of argmax_blocks.wgsl; local[b] = the token within the slice, 0 when there is none. Ties go to the smaller token. best [B][blocks]. One
+// workgroup per row. Reference: test/reference/sample.ts.
 override WG: u32;
 
 const LOWEST = -3.4e38;

@@ -1,7 +1,8 @@
-// What the merge of several slices of the vocabulary needs of one slice to cut by top-k, top-p and min-p over all of it. For every listed row, at word `at` of
-// out: (number of candidates, largest logit, sum of exp((logit - largest) / T), threshold), then up to `capacity` candidates (token, logit, logit / T + noise,
-// logit before processing) in no order. Candidates are the logits at or above thresholds[row] that no mask ruled out; the sums are over the whole slice.
-// One workgroup a listed row. Reference: test/reference/sample.ts.
+// out = statistics and candidates of one slice of the vocabulary, from which the merge of several slices cuts by top-k, top-p and min-p
+// over all of it. For every listed row, from word `at` on: (number of candidates, largest logit, sum of exp((logit - largest) / T),
+// threshold), then up to `capacity` candidates (token, logit, logit / T + noise, logit before processing) in no order. Candidates are the
+// logits at or above thresholds[row] that no mask ruled out; the sums are over the whole slice. logits [B, stride]. One workgroup per
+// listed row. Reference: test/reference/sample.ts.
 override WG: u32;
 
 // Masked logits (mask_logits.wgsl) have this value.
@@ -40,7 +41,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     top = max(top, logits[base + i]);
   }
   lane_values[lane] = top;
-  // Nobody else does: Dawn writes no zeros with --dawn-toggles fast, as the library has it.
+  // Explicitly, because Dawn does not zero workgroup memory with --dawn-toggles fast, nor in the library.
   if (lane == 0u) {
     atomicStore(&count, 0u);
   }

@@ -1,7 +1,9 @@
-// thresholds[b] = the smallest logit of row b that its cuts keep, as sample/sample_threshold.wgsl finds it, from slices in descending order (sample/sort_slices.wgsl).
+// thresholds[b] = the smallest logit of row b that its cuts keep, as in sample/sample_threshold.wgsl, found in slices in descending order
+// (sample/sort_slices.wgsl).
 //
-// The threshold of top-k, then of top-p, is searched for by halving the range of keys; a slice knows by its order how many of its logits reach a key, and what they weigh.
-// The search ends when one logit is left in the range. One workgroup a row, an invocation a slice; r counts from `first_row`. Reference: test/reference/sample.ts.
+// The thresholds of top-k, then of top-p, are found by bisection over keys: because it is sorted, a slice knows how many of its logits
+// reach a key, and their weight. The search ends when one logit is left in the range. sorted [rows][slices][size], stats [rows][slices],
+// rows counted from `first_row`. One workgroup per row, one invocation per slice. Reference: test/reference/sample.ts.
 override WG: u32;
 
 const LOWEST = -3.4e38;
@@ -10,9 +12,10 @@ struct Params {
   vocabulary: u32,
   slices: u32,
   first_row: u32,
-  // Logits of a slice.
+  // Logits per slice.
   size: u32,
-  // Power of two, at least `slices`. Not WG: compilers that know how often the loops of a tree run write all of them out, for minutes.
+  // Power of two, at least `slices`. A param and not WG, because compilers that know the trip counts of a tree's loops unroll them all,
+  // which takes minutes.
   width: u32,
 }
 
@@ -26,7 +29,7 @@ var<workgroup> pairs: array<vec2<f32>, WG>;
 var<workgroup> only_key: u32;
 var<workgroup> top_key: atomic<u32>;
 
-// Of all invocations, always in one order, and uniform.
+// Sum over all invocations, always in the same order; the result is uniform.
 fn total(lane: u32, value: vec2<f32>) -> vec2<f32> {
   pairs[lane] = value;
   workgroupBarrier();
@@ -39,7 +42,7 @@ fn total(lane: u32, value: vec2<f32>) -> vec2<f32> {
   return workgroupUniformLoad(&pairs[0]);
 }
 
-// Number of a slice's keys that are at least `key`, which lies between two numbers.
+// Number of a slice's keys that are at least `key`, by bisection between the bounds `least` and `most`.
 fn rank(slice: u32, key: u32, least: u32, most: u32) -> u32 {
   var low = least;
   var high = most;
@@ -54,7 +57,7 @@ fn rank(slice: u32, key: u32, least: u32, most: u32) -> u32 {
   return low;
 }
 
-// What a slice's largest `count` logits weigh beside its largest one.
+// Weight of a slice's largest `count` logits, relative to its largest one.
 fn weight(slice: u32, count: u32) -> f32 {
   if (count == 0u) {
     return 0.0;
@@ -62,11 +65,11 @@ fn weight(slice: u32, count: u32) -> f32 {
   return bitcast<f32>(sorted[slice * params.size + count - 1u].y);
 }
 
-// The largest key such that the logits that reach it are `wanted` in number (by_count), or weigh that share of those that reach `least`: no less than `least`,
-// and no more than the key of `top`.
+// The largest key from `least` to the key of `top` such that at least `wanted` logits reach it (by_count), or that those which reach it
+// have at least the share `wanted` of the weight of all that reach `least`.
 fn search(first: u32, lane: u32, wanted: f32, by_count: bool, least: u32, top: f32, inverse_temperature: f32) -> u32 {
   let slice = first + lane;
-  // Weight of the slice's largest logit, and how many of its logits reach the ends of the range that is left.
+  // Weight of the slice's largest logit, and how many of its logits reach the lower and the upper end of the range.
   var scale = 0.0;
   var low_rank = 0u;
   var high_rank = 0u;
@@ -103,7 +106,7 @@ fn search(first: u32, lane: u32, wanted: f32, by_count: bool, least: u32, top: f
   return low;
 }
 
-// Standard deviation of the logits of tokens that may come.
+// Standard deviation of the logits that are not ruled out.
 fn deviation(first: u32, lane: u32) -> f32 {
   var mine = vec4<f32>();
   if (lane < params.slices) {
@@ -130,7 +133,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let first = group.x * params.slices;
-  // Nobody else does: Dawn writes no zeros with --dawn-toggles fast, as the library has it.
+  // Explicitly, because Dawn does not zero workgroup memory with --dawn-toggles fast, nor in the library.
   if (lane == 0u) {
     atomicStore(&top_key, 0u);
   }

@@ -1,18 +1,19 @@
-// A row's logits slice by slice in descending order, each with the weight of the slice's logits down to it: sample/slice_threshold.wgsl finds the row's threshold in them.
+// sorted = the logits of each row, slice by slice in descending order, each with the cumulative weight down to it:
+// sample/slice_threshold.wgsl finds the row's threshold in them.
 //
-// sorted[r][slice][i] = (order-preserving key, bits of the sum of exp((logit - largest of the slice) / T) over the first i + 1); places beyond the vocabulary
-// have key 0 and no weight. stats[r][slice] = (largest, and of the tokens that may come: number, mean, sum of squares about it). r counts from `first_row`.
-// The sums never fall from one place to the next. One workgroup a slice of WG x EACH logits; grid (slices, rows). Rows without cuts are skipped.
-// Reference: test/reference/sample.ts.
+// sorted[r][slice][i] = (order-preserving key, bits of the sum of exp((logit - largest of the slice) / T) over the first i + 1); places
+// beyond the vocabulary have key 0 and no weight. stats[r][slice] = (largest, and of the logits that are not ruled out: number, mean, sum
+// of squared deviations). r counts from `first_row`. The sums never decrease from one place to the next. One workgroup per slice of WG x
+// EACH logits; grid (slices, rows). Rows without cuts are skipped. Reference: test/reference/sample.ts.
 const SLICE = WG * EACH;
-// Logits of tokens that may not come: masked, or banned by a bias.
+// At or below this a token is ruled out, by a mask or by a bias.
 const RULED_OUT = -1e29;
 
 struct Params {
   vocabulary: u32,
   stride: u32,
   first_row: u32,
-  // SLICE again: compilers that know how often the loops of a sort run write all of them out.
+  // SLICE as a param, because compilers that know the trip counts of a sort's loops unroll them all.
   size: u32,
 }
 
@@ -25,7 +26,7 @@ struct Params {
 var<workgroup> keys: array<u32, SLICE>;
 var<workgroup> lane_sums: array<f32, WG>;
 
-// Bitonic.
+// Bitonic sort of the keys, descending.
 fn sort(lane: u32) {
   for (var size = 2u; size <= params.size; size *= 2u) {
     for (var step = size / 2u; step > 0u; step /= 2u) {

@@ -1,7 +1,8 @@
-// candidates[b][i] = (token, log-probability) of the i-th best allowed token of row b, for beam search over constrained tokens: Whisper.
-// Rules and probabilities as in sample/constrained_token.wgsl, but the tokens so far are summed up in row.history: a hypothesis moves from slot
-// to slot. Where timestamps win over text, only they are candidates. Places without a token left hold NOBODY. Only CANDIDATES rows are written.
-// One workgroup a row; round i takes the best after round i - 1's, ties to the lower token. Reference: test/reference/constrained-token.ts.
+// candidates[b][i] = (token, log-probability) of the i-th best allowed token of row b, for beam search over constrained tokens (Whisper).
+// Rules and probabilities are those of sample/constrained_token.wgsl, but the tokens so far are summarised in row.history, because a
+// hypothesis moves from slot to slot. Where timestamps win over text, only they are candidates. Places without a token left hold NOBODY.
+// Only CANDIDATES rows are written. logits [B, stride]. One workgroup per row; round i takes the best token after that of round i - 1, ties
+// to the lower token. Reference: test/reference/constrained-token.ts.
 override WG: u32;
 override COUNT: u32;
 

@@ -1,8 +1,8 @@
-// Overlapping frames of a signal, mirrored at both ends: out[f, n] = signal[mirror(f * hop + n - n_fft / 2)].
+// out[f, n] = signal[mirror(f * hop + n - n_fft / 2)]: overlapping frames of a signal, reflected at both ends.
 //
-// signal [samples], samples = (frames - 1) hop > n_fft / 2; out [frames, n_fft]: the left operand of a DFT as a matrix product. One invocation four values of
-// a frame, the numbers of both in the grid, so that nothing is divided. A sequence of a batch whose first frame is f begins at sample f hop.
-// Reference: test/reference/istft.ts.
+// signal [samples], samples = (frames - 1) hop > n_fft / 2; out [frames, n_fft]: the left operand of a DFT as a matrix product. One
+// invocation per four values of a frame; quad and frame are both numbers of the grid, so nothing is divided. A sequence of a batch whose
+// first frame is f begins at sample f hop. Reference: test/reference/istft.ts.
 override WG: u32;
 override SPANS: bool;
 

@@ -1,6 +1,5 @@
-// Magnitudes of a spectrum: out[f, k] = |z|, z = x[f, k] + i x[f, bins + k].
-//
-// x [frames, 2 bins], out [frames, bins]. One invocation a bin. Reference: test/reference/spectral.ts.
+// out[f, k] = |z| with z = x[f, k] + i x[f, bins + k]: magnitudes of a spectrum. x [frames, 2 bins], out [frames, bins]. One invocation per
+// bin. Reference: test/reference/spectral.ts.
 override WG: u32;
 
 struct Params {

@@ -1,13 +1,14 @@
-// log[t, m] += log10(max(1 - N[m] / P[t, m], keep)), in place: noise that lasts is taken out of band m. P[t, m] is the mean power, 10^log, of the frames
-// t - RADIUS .. t + RADIUS. N[m], the noise, is `over` times the power that the `quiet` least of the P[t, m] stay below, but at most `spread` times what the
-// `least` of them stay below: noise that lasts is never much weaker, and speech is between its words. Frames from `heard` on (the silence after a window)
-// count for nothing and stay as they are. log [T][stride]. One workgroup a band. Reference: test/reference/spectral.ts.
+// log[t, m] += log10(max(1 - N[m] / P[t, m], keep)), in place: removes stationary noise from band m. P[t, m] is the mean power, 10^log, of
+// frames t - RADIUS to t + RADIUS. The noise N[m] is `over` times the power below which the `quiet` smallest of the P[t, m] lie, but at
+// most `spread` times the power below which the `least` smallest lie: stationary noise is never much weaker, and speech is between words.
+// Frames from `heard` on (the silence after a window) are not counted and stay as they are. log [T][stride]. One workgroup per band.
+// Reference: test/reference/spectral.ts.
 override WG: u32;
 override FRAMES: u32;
 
 const LOG2_10 = 3.3219280948873623;
 const RADIUS = 2u;
-// Exponents of 2 between which a power is looked for, and how often that range is halved: it is exact to 0.3 %.
+// Range of exponents of 2 in which a power is searched for by bisection, and the number of steps, which find it to 0.3 %.
 const LOWEST = -34.0;
 const HIGHEST = 20.0;
 const HALVINGS = 14u;
@@ -28,14 +29,14 @@ struct Params {
 var<workgroup> power: array<f32, FRAMES>;
 var<workgroup> below: array<u32, WG>;
 
-// The power that no more than `count` of the first params.heard stay below.
+// The largest power below which at most `count` of the first params.heard lie.
 fn power_above(count: u32, lane: u32) -> f32 {
   var low = LOWEST;
   var high = HIGHEST;
   for (var step = 0u; step < HALVINGS; step++) {
     let middle = (low + high) / 2.0;
     let limit = exp2(middle);
-    // Of the powers, and of the sums that were read in the turn before.
+    // Waits for `power` to be written, and for the reads of `below` in the previous step.
     workgroupBarrier();
     var found = 0u;
     for (var t = lane; t < params.heard; t += WG) {

@@ -1,6 +1,6 @@
-// log[t, m] = log10(max(sum_k filters[m, k] |X[t, k]|^2, 1e-10)) and maxima[t] = max_m log[t, m], where spectrum [T][2 K] holds the real parts
-// of the K bins of frame t, then the imaginary ones. A filter is a triangle: spans[m] = (first bin, bins). log [T][stride].
-// One workgroup a frame. Reference: test/reference/spectral.ts.
+// log[t, m] = log10(max(sum_k filters[m, k] |X[t, k]|^2, 1e-10)) and maxima[t] = max_m log[t, m]. spectrum [T][2 K] holds the real parts of
+// the K bins of frame t, then the imaginary parts. A filter is a triangle: spans[m] = (first bin, bins). filters [mels, K], log
+// [T][stride]. One workgroup per frame. Reference: test/reference/spectral.ts.
 override WG: u32;
 
 const LOG10_2 = 0.30102999566398120;

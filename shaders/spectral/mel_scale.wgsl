@@ -1,6 +1,6 @@
-// out[t, m] = (max(log[t, m], max(maxima) - 8) + 4) / 4: Whisper's features, eight decades below the loudest value of the window. log and out
-// [T][stride]; columns from mels on (padding for the convolution) become 0. A workgroup finds the maximum and scales FRAMES frames.
-// Reference: test/reference/spectral.ts.
+// out[t, m] = (max(log[t, m], max(maxima) - 8) + 4) / 4: Whisper's features, cut eight decades below the loudest value of the window. log
+// and out [T][stride]; columns from mels on (padding for the convolution) become 0. Each workgroup finds the maximum and scales FRAMES
+// frames. Reference: test/reference/spectral.ts.
 override WG: u32;
 override FRAMES: u32;
 

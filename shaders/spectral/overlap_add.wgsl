@@ -1,7 +1,7 @@
-// The end of an inverse STFT: out[t] = sum_f frames[f, q - f hop] / sum_f window[q - f hop]^2 with q = t + n_fft / 2.
+// out[t] = sum_f frames[f, q - f hop] / sum_f window[q - f hop]^2 with q = t + n_fft / 2: the last step of an inverse STFT.
 //
-// frames [count, n_fft]: windowed inverse DFTs; out [samples], samples = (count - 1) hop. Frames are added in order. A sequence of
-// a batch whose first frame is f begins at sample f hop. One invocation a sample. Reference: test/reference/istft.ts.
+// frames [count, n_fft]: windowed inverse DFTs; out [samples], samples = (count - 1) hop. Frames are added in order. A sequence of a batch
+// whose first frame is f begins at sample f hop. One invocation per sample. Reference: test/reference/istft.ts.
 override WG: u32;
 override SPANS: bool;
 

@@ -1,6 +1,6 @@
-// Magnitude and angle of a spectrum: out[f, k] = |z|, out[f, bins + k] = arg z, z = x[f, k] + i x[f, bins + k].
+// out[f, k] = |z| and out[f, bins + k] = arg z with z = x[f, k] + i x[f, bins + k]: magnitude and angle of a spectrum.
 //
-// x and out [frames, stride]; columns from 2 bins on are left alone. A negative real number has the angle +pi. One invocation a bin.
+// x and out [frames, stride]; columns from 2 bins on are left alone. A negative real number has the angle +pi. One invocation per bin.
 // Reference: test/reference/istft.ts.
 override WG_ROWS: u32;
 

@@ -1,8 +1,9 @@
-// Harmonic-plus-noise excitation (Wang et al. 2019): out[t] = tanh(bias + sum_h weight[h] (0.1 sin(2 pi phase_h(t)) voiced + noise(t, h))).
+// out[t] = tanh(bias + sum_h weight[h] (0.1 sin(2 pi phase_h(t)) voiced + noise(t, h))): harmonic-plus-noise excitation (Wang et al. 2019).
 //
-// phase [frames, HARMONICS] of source_phase.wgsl, read between frame centres by straight lines; f0 [frames, f0_stride]; merge [HARMONICS + 1]
-// weights then bias. Noise has amplitude 0.003 where F0 > 10 Hz, else 0.1 / 3, times noise_scale; it is a function of (seed,
-// first_sample + t, h) alone; a sequence of a batch has its own two in `spans`. One invocation a sample. Reference: test/reference/source.ts.
+// phase [frames, HARMONICS] of source_phase.wgsl, interpolated linearly between frame centres; f0 [frames, f0_stride] in Hz; merge
+// [HARMONICS + 1]: weights, then bias. Noise has amplitude 0.003 where F0 > 10 Hz, else 0.1 / 3, times noise_scale; it depends only on
+// (seed, first_sample + t, h), of which a sequence of a batch has its own two numbers in `spans`. One invocation per sample. Reference:
+// test/reference/source.ts.
 override WG: u32;
 override SPANS: bool;
 
@@ -45,8 +46,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let hz = f0[(first + t / params.samples_per_frame) * params.f0_stride];
   let voiced = hz > VOICED_HZ;
   let noise_amplitude = select(SINE_AMPLITUDE / 3.0, NOISE_AMPLITUDE, voiced) * params.noise_scale;
-  // Sample t lies (2t + 1 - S) / 2S frames after the centre of frame 0, in whole numbers because f32 has no digits to spare; before the first and
-  // after the last centre the phase stands still.
+  // Sample t lies (2t + 1 - S) / 2S frames after the centre of frame 0, computed in integers because f32 has no precision to spare; before
+  // the first and after the last centre the phase is constant.
   let s = params.samples_per_frame;
   let after_centre = max(2u * t + 1u, s) - s;
   let left = after_centre / (2u * s);

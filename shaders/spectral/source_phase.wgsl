@@ -1,8 +1,8 @@
-// Phase in cycles, modulo 1, of each harmonic at the centre of each F0 frame:
-// phase[i, h] = fract(sum_{j <= i} samples_per_frame * fract(f0[j] (h + 1) / sample_rate)).
+// phase[i, h] = fract(sum_{j <= i} samples_per_frame * fract(f0[j] (h + 1) / sample_rate)): the phase in cycles, modulo 1, of each harmonic
+// at the centre of each F0 frame.
 //
-// f0 [frames, f0_stride] (column 0), phase [frames, HARMONICS]. One invocation a harmonic walks through time. The sum is kept below one
-// cycle, so f32 never runs out of digits however long the sentence is. Reference: test/reference/source.ts.
+// f0 [frames, f0_stride] (column 0), phase [frames, HARMONICS]. One invocation per harmonic runs through time. The sum is kept below one
+// cycle, so f32 keeps its precision however long the sentence is. Reference: test/reference/source.ts.
 override SPANS: bool;
 
 struct Params {

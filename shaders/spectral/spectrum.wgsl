@@ -1,6 +1,7 @@
-// A spectrum from the last convolution of iSTFTNet: m = exp(x[f, k]), p = sin(x[f, bins + k]); out[f, k] = m cos p, out[f, bins + k] = m sin p.
+// out[f, k] = m cos p and out[f, bins + k] = m sin p with m = exp(x[f, k]), p = sin(x[f, bins + k]): a spectrum from the last convolution
+// of iSTFTNet.
 //
-// x and out [frames, stride]; columns from 2 bins on are left alone. One invocation a bin. Reference: test/reference/istft.ts.
+// x and out [frames, stride]; columns from 2 bins on are left alone. One invocation per bin. Reference: test/reference/istft.ts.
 override WG_ROWS: u32;
 
 struct Params {

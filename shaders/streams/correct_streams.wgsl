@@ -1,6 +1,8 @@
-// out[k, t, c] = predicted[k, t, c] + (1 + coefs[t, k]) (passed[t, c] - predicted[0, t, c]): AltUp's streams behind a layer, which only the first went through.
-// FIRST: of the first stream alone, times scale[c]; else the others get added[t, c] too. predicted, out [S, stream], a stream of rows of C, C a multiple of 4; coefs [T, S].
-// One invocation four channels of all streams. Reference: test/reference/streams.ts.
+// out[k, t, c] = predicted[k, t, c] + (1 + coefs[t, k]) (passed[t, c] - predicted[0, t, c]) (+ other[t, c] for k > 0): corrects AltUp's
+// streams after a layer, which only the first went through. With FIRST only stream 0 is computed, and multiplied by other[c].
+//
+// predicted, out [S, stream] with streams of rows of C, C a multiple of 4; passed [T, C], coefs [T, S]. One invocation per four channels of
+// all streams. Reference: test/reference/streams.ts.
 override WG: u32;
 override FIRST: bool;
 

@@ -1,5 +1,6 @@
-// predicted[k, t, c] = x[k, t, c] + sum over n of coefs[t, k S + n] x[n, t, c]: AltUp's streams before a layer, each mixed of all (https://arxiv.org/abs/2301.13310).
-// x, predicted [S, stream], a stream of rows of C, C a multiple of 4; coefs [T, S S]. One invocation four channels of all streams. Reference: test/reference/streams.ts.
+// predicted[k, t, c] = x[k, t, c] + sum_n coefs[t, k S + n] x[n, t, c]: predicts AltUp's streams before a layer, each from all
+// (https://arxiv.org/abs/2301.13310). x, predicted [S, stream] with streams of rows of C, C a multiple of 4; coefs [T, S S]. One invocation
+// per four channels of all streams. Reference: test/reference/streams.ts.
 override WG: u32;
 
 struct Params {

@@ -1,4 +1,4 @@
-/** Everything the views share, made once in main.tsx and handed down by context. */
+/** The state and services that all views share, created once in main.tsx and passed down by context. */
 import { computed, effect, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import { createContext } from 'preact';
@@ -36,7 +36,7 @@ import { Announcer } from './ui/announcer.ts';
 import { orAborted } from './util.ts';
 import { VoiceLoop } from './voice/voice-loop.ts';
 
-/** Session and remote side of each task, and what the person chose between them. */
+/** The root of the page: the stores and services, an engine session and a remote engine for each task, and the choice between the two. */
 export class App implements Services {
   readonly settings: Settings;
   readonly router = new Router();
@@ -59,21 +59,21 @@ export class App implements Services {
   readonly voice: VoiceLoop;
   readonly sessions: Readonly<Record<ModelTask, EngineSession>>;
   readonly environment: Signal<Environment> = signal('unknown');
-  /** Base URLs that the page's own address suggests. */
+  /** Base URLs of the listeners, guessed from the page's own address. */
   readonly guessedServers: Signal<Readonly<Record<ModelTask, string>>>;
   readonly online = signal(navigator.onLine);
-  /** A newer build waits to take over. */
+  /** The service worker of a newer build, waiting to take over; undefined when there is none. */
   readonly updateReady = signal<ServiceWorker | undefined>(undefined);
-  /** What any loaded engine says about the device they share. */
+  /** EngineInfo of any loaded engine, for the device that they share; undefined while none is loaded. */
   readonly loadedInfo = computed(() => {
     for (const { state } of Object.values(this.sessions)) if (state.value.name === 'ready') return state.value.info;
     return undefined;
   });
   readonly #servers: ReadonlySignal<Readonly<Record<ModelTask, string>>>;
   readonly #remote: ReadonlySignal<RemoteEngine>;
-  /** Those that go on. */
+  /** Loads in progress, by task. */
   readonly #loads = new Map<ModelTask, Promise<void>>();
-  /** Until then the page may guess its own server at the wrong place. */
+  /** The probe for the page's own server; until it settles, guessedServers may be wrong. */
   #probed: Promise<void> | undefined;
 
   constructor(settings: Settings, hubToken: HubToken) {
@@ -95,7 +95,7 @@ export class App implements Services {
     this.transcription = new TranscriptionWork(this);
     this.voice = new VoiceLoop(this);
     effect(() => this.voice.keepTo(this.conversations.list.value));
-    // Of the settings only these two: what is known of a server stays known when anything else is set.
+    // Computed from these two settings alone, so that other changes do not discard what is known of a server.
     const chosen = computed(() => settings.data.value.servers);
     const apiKey = computed(() => settings.data.value.apiKey);
     this.#servers = computed(() => {
@@ -110,7 +110,7 @@ export class App implements Services {
     this.#remote = computed(() => new RemoteEngine({ servers: this.#servers.value, apiKey: apiKey.value }));
   }
 
-  /** Finds out where the page runs; then loads what is already here. */
+  /** Restores stored work and lists stored models; then finds out whether this tab can compute, and falls back to servers if not. */
   async start(): Promise<void> {
     addEventListener('online', () => (this.online.value = true));
     addEventListener('offline', () => (this.online.value = false));
@@ -121,12 +121,12 @@ export class App implements Services {
     if (!canCompute(this.environment.value)) this.settings.useServers();
   }
 
-  /** Whether anything is heard, in whatever view it began. */
+  /** Whether any view's player is playing. */
   get isPlaying(): boolean {
     return [this.speech, this.transcription, this.voice].some(({ player }) => player.playing.value);
   }
 
-  /** Silences everything; false when nothing was heard. */
+  /** Stops all playback; returns false when nothing was playing. */
   stopSound(): boolean {
     const wasPlaying = this.isPlaying;
     this.speech.player.pause();
@@ -139,37 +139,38 @@ export class App implements Services {
     return this.#remote.value;
   }
 
-  /** How models are looked up now. */
+  /** The Finder for the hub and token of the current settings. */
   get finder(): Finder {
     const { hub } = this.settings.value;
     const access = this.hubToken.access(hub);
     return { hub, access, describe: (model, signal) => describeFiles(model, signal, access) };
   }
 
-  /** Base URL of a task's server: the person's, or the guessed one. */
+  /** Base URL of a task's server: the one the person set, else the guessed one. */
   server(task: ModelTask): string {
     return this.#servers.value[task];
   }
 
   /**
-   * The engine of a task where the person wants it. Loads the tab's on demand, also after it failed or was lost: asking is the person's word for
-   * another try. Waits for one that is being loaded, until `signal`; the loading goes on. Throws FailureError when it cannot run.
+   * Returns a task's engine, in the tab or on a server as the person chose. Loads the tab's engine on demand, also after it failed or was
+   * lost: asking again is the person's way to retry. If it is loading already, waits for that until `signal` aborts, which does not stop
+   * the loading. Throws FailureError when it cannot run.
    */
   async engine(task: ModelTask, signal: AbortSignal): Promise<TaskEngine> {
     if (this.settings.where.peek()[task] === 'server') {
-      // An address that the person gave needs no guess.
+      // An address that the person set needs no probe.
       if (this.#probed && this.settings.data.peek().servers[task] === '') await orAborted(this.#probed, signal);
       return this.remote;
     }
     const session = this.sessions[task];
-    // What is loaded may be another than what was chosen since, with a preset.
+    // A preset may have chosen another model than the one that is loaded.
     const isReady = session.state.peek().name === 'ready' && session.model.peek() === this.settings.data.peek().models[task];
     let loading = this.#loads.get(task) ?? (isReady ? undefined : this.load(task));
-    // The person may have chosen another model meanwhile.
+    // Again while there is a newer load: the person may have chosen another model meanwhile.
     for (; loading; loading = this.#loads.get(task)) await orAborted(loading, signal);
     const state = session.state.peek();
     if (state.name === 'failed') throw new FailureError(state.failure);
-    // Somebody has cancelled the loading.
+    // The loading was cancelled.
     if (state.name === 'idle') throw new DOMException('the model is not loaded', 'AbortError');
     return session.engine;
   }
@@ -185,7 +186,7 @@ export class App implements Services {
     const id = this.settings.data.peek().models[task];
     await this.library.refresh();
     const manifest = this.library.manifest(id) ?? this.library.bundled(task);
-    // What is loaded in the place of one that has gone (the browser may delete it) is called by its own name.
+    // The chosen model may be gone (browsers may delete it): the setting then gets the id of the model that replaces it.
     if (manifest && manifest.id !== id) this.settings.update('models', { [task]: manifest.id });
     if (manifest) await this.sessions[task].load(manifest, { store });
     else throw new EngineError('invalid_model', `there is no model '${id}' here`);
@@ -194,13 +195,13 @@ export class App implements Services {
     if (state.value.name === 'ready') this.announcer.say(`${manifest.id} is ready`);
   }
 
-  /** A Parley server puts a request id on everything it serves, this page included. */
+  /** Finds out whether a Parley server serves this page: it sets x-request-id on every response. */
   async #probeServer(): Promise<void> {
     try {
       const response = await fetch(document.baseURI, { method: 'HEAD' });
       if (response.headers.has('x-request-id')) this.guessedServers.value = guessServers(location.href, true);
     } catch {
-      // A static host, or none: the guess of the constructor stays.
+      // A static host, or none: the constructor's guess stays.
     }
   }
 }

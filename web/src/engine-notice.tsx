@@ -1,4 +1,4 @@
-/** Says in a view what its engine is doing or lacks, with the buttons that help; nothing when all is well. */
+/** The notice in a view that says what its engine is doing or lacks, with buttons that help; renders nothing when all is well. */
 import { useApp } from './app.ts';
 import type { Remedy } from './failure.ts';
 import { manifestBytes } from './models/manifest.ts';
@@ -26,7 +26,7 @@ export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestart
   );
 }
 
-/** What is said of a task's engine in the tab. */
+/** The StateWords of a task's engine in the tab. */
 export function useStateWords(task: ModelTask): StateWords {
   const { environment, library, online, sessions, settings } = useApp();
   const id = settings.data.value.models[task];
@@ -35,13 +35,13 @@ export function useStateWords(task: ModelTask): StateWords {
   return describeSession(sessions[task].state.value, environment.value, bytes, library.isComplete(id), online.value);
 }
 
-/** Whether a view's own button leads: until its model is there, the notice's does. */
+/** Whether the view's own button is the primary one; until the model is loaded, the notice's is. */
 export function useIsReady(task: ModelTask): boolean {
   const app = useApp();
   return app.settings.where.value[task] === 'server' || app.sessions[task].state.value.name === 'ready';
 }
 
-/** What the buttons of notices and failures do for a task. */
+/** Returns the handler of the buttons of a task's notices and failures. */
 export function useRemedy(task: ModelTask, onRestarted?: () => void): (action: 'load' | 'cancel' | Remedy) => void {
   const app = useApp();
   return (action) => {

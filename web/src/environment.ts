@@ -1,10 +1,10 @@
-/** Whether this page can compute here, and if not, why. */
+/** Whether this page can run an engine here, and if not, why. */
 export type Environment = 'unknown' | 'ready' | 'software' | 'insecure' | 'no-webgpu' | 'no-adapter';
 
-/** Asks for an adapter once; the engine's workers ask again for themselves. */
+/** Requests an adapter once to find out; the engine's workers request their own. */
 export async function detectEnvironment(): Promise<Environment> {
   const { gpu } = navigator as Partial<Navigator>;
-  // On plain http under another name than localhost the API is hidden, which must not be blamed on the browser.
+  // On plain http, except on localhost, browsers hide WebGPU: that is not the browser's fault, and must not be reported as such.
   if (!gpu) return isSecureContext ? 'no-webgpu' : 'insecure';
   const adapter = await gpu.requestAdapter().catch(() => null);
   if (!adapter) return 'no-adapter';
@@ -12,7 +12,7 @@ export async function detectEnvironment(): Promise<Environment> {
   return info.isFallbackAdapter || /swiftshader|llvmpipe/i.test(`${info.architecture} ${info.description}`) ? 'software' : 'ready';
 }
 
-/** True where the tab can run the engine. */
+/** Whether the tab can run an engine. */
 export function canCompute(environment: Environment): boolean {
   return environment === 'ready' || environment === 'software' || environment === 'unknown';
 }

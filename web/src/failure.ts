@@ -1,11 +1,11 @@
-/** Whatever went wrong, as the page shows it: one sentence, and what the person can do. */
+/** Failures as the page shows them: one sentence, and what the person can do. */
 import { EngineError, toPlainError } from '../../engine/errors.ts';
 import type { PlainError } from '../../engine/errors.ts';
 import { SourceError } from '../../sources/index.ts';
 import { StoreError } from './models/store-error.ts';
 import { messageOf } from './util.ts';
 
-/** What a button beside a failure does. */
+/** An action that a button beside a failure offers. */
 export type Remedy = 'retry' | 'restart' | 'newConversation' | 'runWithoutStoring' | 'manageModels' | 'useServer' | 'useTab' | 'device';
 
 export interface Failure {
@@ -14,7 +14,7 @@ export interface Failure {
   readonly remedies: readonly Remedy[];
 }
 
-/** Carries a failure that was described before to where it is shown. */
+/** Carries a Failure that is already described to where it is shown. */
 export class FailureError extends Error {
   readonly failure: Failure;
 
@@ -33,7 +33,7 @@ const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   out_of_memory: ['manageModels', 'useServer'],
   invalid_model: ['retry', 'manageModels'],
   queue_full: ['retry'],
-  // The same again has no more room.
+  // No 'retry': the same request would not fit again.
   context_length_exceeded: ['newConversation', 'manageModels'],
   quota: ['runWithoutStoring', 'manageModels'],
   network: ['retry'],
@@ -44,10 +44,10 @@ const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   server: ['retry', 'useTab'],
 };
 
-/** What an operator of the engine could set, as it is set on this page; by the setting. */
+/** Words for a remedy that is an engine setting which this page offers, by the setting's name. */
 const WORDS: ReadonlyMap<string, string> = new Map([['ppSize', 'It may fit when both graphics cards share it (under Device).']]);
 
-/** Describes anything thrown; aborts by the person are no failures and must not come here. */
+/** Describes anything thrown, except aborts, which are not failures. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof FailureError) return error.failure;
   if (error instanceof EngineError) return failureOf(toPlainError(error));
@@ -57,18 +57,18 @@ export function toFailure(error: unknown): Failure {
   return failure('internal', messageOf(error));
 }
 
-/** What the engine said, in the words of this page: of what an operator could set, that which can be set here. */
+/** Describes an engine's error in the words of this page; of its remedies, only those that this page offers are named. */
 export function failureOf({ code, message, remedies: ways = [] }: PlainError): Failure {
   const words = ways.flatMap(({ settings }) => settings.flatMap(({ name }) => WORDS.get(name) ?? []));
   return failure(code, words.length > 0 ? `${message}. ${words.join(' ')}` : message);
 }
 
-/** A failure with the remedies that go with its code. */
+/** Makes a Failure with the remedies that belong to its code. */
 export function failure(code: string, message: string): Failure {
   return { code, message, remedies: REMEDIES[code] ?? ['retry'] };
 }
 
-/** True when the person (or a newer request) stopped it. */
+/** Whether an error is an abort, by the person or by a newer request. */
 export function isAbort(error: unknown): boolean {
   return (error instanceof EngineError && error.code === 'aborted') || (error instanceof DOMException && error.name === 'AbortError');
 }

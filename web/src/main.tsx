@@ -28,13 +28,13 @@ if (import.meta.env.PROD && 'serviceWorker' in navigator) {
   void registerServiceWorker('./sw.js').then(
     (registration) => {
       const offer = (): void => {
-        // Without a controller this is the first visit, and the new worker is simply the worker.
+        // Without a controller this is the first visit, and the waiting worker replaces no other.
         if (registration.waiting && navigator.serviceWorker.controller) app.updateReady.value = registration.waiting;
       };
       offer();
       registration.addEventListener('updatefound', () => registration.installing?.addEventListener('statechange', offer));
     },
-    // Where the person lets pages keep nothing: this one is not there without a network, and works.
+    // Fails where pages may store nothing: the page works, but not offline.
     () => undefined,
   );
 }

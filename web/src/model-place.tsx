@@ -1,4 +1,4 @@
-/** Says which model answers, where, and what it is, so that nobody has to look for it in the settings. */
+/** Shows which model answers, where it runs and what it is, so that people need not look in the settings. */
 import { useEffect } from 'preact/hooks';
 import { useApp } from './app.ts';
 import { isWebAddress } from './backend/servers.ts';
@@ -10,13 +10,13 @@ export function ModelPlace({ task, id }: { task: ModelTask; id: string }) {
   const isServer = app.settings.where.value[task] === 'server';
   const server = isWebAddress(app.server(task)) ? new URL(app.server(task)) : undefined;
   const remote = app.remote;
-  // Another host is asked with the first question only: some browsers ask the visitor before they let a page look at the local network.
+  // Another host is not contacted before the first question: some browsers ask for permission before a page may access the local network.
   const isOwn = server?.origin === location.origin;
   useEffect(() => {
     if (isServer && isOwn) remote.model(task).catch(() => undefined);
   }, [isServer, isOwn, remote]);
   const place = isServer ? `on ${server?.host ?? 'a server'}` : 'in this tab';
-  // Lines break between the parts only. The first gives a long name the room that the place leaves (the typeface is a mono).
+  // Lines break only between the parts. The first part gives a long name the room that the place leaves (the font is monospaced).
   return (
     <p class="label place" id={id} style={{ '--place': `${place.length + 1}ch` }}>
       <span class="part">

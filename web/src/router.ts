@@ -1,15 +1,15 @@
 import { signal } from '@preact/signals';
 import type { ModelTask } from './models/manifest.ts';
 
-/** The views by their routes, in the order of the navigation. */
+/** Titles of the views by route, in the order of the navigation. */
 export const TITLES = { chat: 'Chat', speak: 'Speak', transcribe: 'Transcribe', models: 'Models', device: 'Device' } as const;
 export type Route = keyof typeof TITLES;
 export const ROUTES = Object.keys(TITLES) as readonly Route[];
 
-/** Where the model of a task is used. */
+/** The view that uses a task's model. */
 export const VIEW_OF: Readonly<Record<ModelTask, Route>> = { chat: 'chat', speech: 'speak', transcription: 'transcribe' };
 
-/** Hash routes, because they survive static hosting. */
+/** Routes in the URL's hash, because they work on any static host. */
 export class Router {
   readonly route = signal(parseRoute(location.hash));
 
@@ -22,7 +22,7 @@ export class Router {
   }
 }
 
-/** The route of `#/name`; anything else is the chat. */
+/** The route of a hash `#/name`; the chat for anything else. */
 export function parseRoute(hash: string): Route {
   return ROUTES.find((route) => hash === `#/${route}`) ?? 'chat';
 }

@@ -1,4 +1,4 @@
-/** What the page's work needs of the app: no views, and no work of another kind. */
+/** The part of App that work on conversations, takes and transcripts uses: no views, and no work of another kind. */
 import type { TaskEngine } from './backend/remote-engine.ts';
 import type { ModelTask } from './models/manifest.ts';
 import type { ModelChoices } from './models/model-choices.ts';
@@ -15,6 +15,9 @@ export interface Services {
   readonly tabs: Tabs;
   readonly deletions: Deletions;
   readonly work: WorkStore;
-  /** The engine of a task where the person wants it, once it is loaded; throws what `toFailure` explains when it cannot run. */
+  /**
+   * Returns a task's engine, in the tab or on a server as chosen, once it is loaded; throws what `toFailure` can describe when it cannot
+   * run.
+   */
   engine(task: ModelTask, signal: AbortSignal): Promise<TaskEngine>;
 }

@@ -1,4 +1,4 @@
-/** What the page remembers of the person's choices: typed, versioned, in localStorage (conversations are in IndexedDB). */
+/** The person's settings: typed, versioned, in localStorage (conversations are in IndexedDB). */
 import { computed, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import { CONTROL_NAMES, SAMPLING, samplingField, samplingNumbers } from '../../engine/sampling.ts';
@@ -8,10 +8,10 @@ import type { ModelTask } from './models/manifest.ts';
 export type Where = 'tab' | 'server';
 export type Theme = 'system' | 'light' | 'dark';
 
-/** Plain data; each field has a default, so that fields may be added. */
+/** Stored settings, as plain data; each field has a default, so that fields can be added. */
 export interface SettingsData {
   readonly theme: Theme;
-  /** What the person chose; `Settings.where` is where it is. */
+  /** Where the person chose each task to run; `Settings.where` says where it does run. */
   readonly where: Readonly<Record<ModelTask, Where>>;
   /** Base URLs of the three listeners, ending in /v1; empty = guessed from the page's own address. */
   readonly servers: Readonly<Record<ModelTask, string>>;
@@ -27,7 +27,10 @@ export interface SettingsData {
     readonly maxTokens: number;
     readonly stop: string;
   };
-  /** The voice chosen last, and that of each model by its id; which one speaks is said by ModelChoices. The same for languages; empty = found. */
+  /**
+   * The voice chosen last, and the voice of each model by its id; ModelChoices decides which one speaks. Languages likewise; empty =
+   * detected.
+   */
   readonly speech: {
     readonly voice: string;
     readonly voices: Readonly<Record<string, string>>;
@@ -37,9 +40,9 @@ export interface SettingsData {
   readonly transcription: { readonly language: string; readonly languages: Readonly<Record<string, string>>; readonly prompt: string };
   readonly microphone: { readonly echoCancellation: boolean; readonly noiseSuppression: boolean; readonly autoGainControl: boolean };
   readonly readAnswers: boolean;
-  /** The rarely used sampling controls are shown. */
+  /** Whether the rarely used sampling controls are shown. */
   readonly moreSampling: boolean;
-  /** The tab's chat model is split over both graphics cards of the machine. */
+  /** Whether the tab's chat model is split over both graphics cards of the machine. */
   readonly bothAdapters: boolean;
 }
 
@@ -63,7 +66,7 @@ export const DEFAULT_SETTINGS: SettingsData = {
 
 const KEY = 'parley.settings.1';
 
-/** The settings as one signal. Each change is saved by itself, so that what other tabs have changed meanwhile stays. */
+/** The settings as one signal. Each change is saved on its own, so that changes of other tabs are kept. */
 export class Settings {
   readonly data: Signal<SettingsData>;
   /** Where each task is computed in this visit. */
@@ -71,7 +74,7 @@ export class Settings {
     ...this.data.value.where,
     ...this.#instead.value,
   }));
-  /** What stands for the person's choice in this visit; never saved, so that the choice is there again when the tab can compute. */
+  /** Overrides of the person's choice for this visit; never saved, so that the choice holds again when the tab can compute. */
   readonly #instead: Signal<Partial<Record<ModelTask, Where>>> = signal({});
   readonly #storage: Storage | undefined;
 
@@ -88,19 +91,19 @@ export class Settings {
     this.#change((data) => ({ ...data, [key]: value }));
   }
 
-  /** Where the person wants a task computed. */
+  /** Sets where the person wants a task to run. */
   choose(task: ModelTask, where: Where): void {
     const { [task]: _, ...others } = this.#instead.peek();
     this.#instead.value = others;
     this.#change((data) => ({ ...data, where: { ...data.where, [task]: where } }));
   }
 
-  /** The tab cannot compute: until the person chooses, servers do. */
+  /** Lets servers run all tasks until the person chooses, because the tab cannot compute. */
   useServers(): void {
     this.#instead.value = { chat: 'server', speech: 'server', transcription: 'server' };
   }
 
-  /** Changes some fields of a section that is an object; of a field that is one itself, what is given. */
+  /** Changes some fields of a section; nested objects are merged, not replaced. */
   update<K extends 'servers' | 'models' | 'chat' | 'speech' | 'transcription' | 'microphone'>(
     key: K,
     patch: Partial<SettingsData[K]>,
@@ -113,7 +116,7 @@ export class Settings {
     try {
       this.#storage?.setItem(KEY, JSON.stringify(edit(stored(this.#storage))));
     } catch {
-      // A full or forbidden localStorage loses the choice at the next visit, nothing else.
+      // If localStorage is full or forbidden, only the choice is lost at the next visit.
     }
   }
 }
@@ -138,7 +141,10 @@ function parse(text: string | null | undefined): unknown {
   }
 }
 
-/** Takes from `found` what has the type of the default, recursively; everything else is the default. An empty object is a record of texts. */
+/**
+ * Returns the defaults, overwritten by the values of `found` that have the default's type, recursively. An empty object as default stands
+ * for a record of strings.
+ */
 export function mergeDefaults<T>(defaults: T, found: unknown): T {
   if (typeof defaults !== 'object' || defaults === null) return typeof found === typeof defaults ? (found as T) : defaults;
   if (typeof found !== 'object' || found === null) return defaults;

@@ -1,4 +1,4 @@
-/** The frame around the views: names of the places above, the state of everything in one line below. */
+/** The frame around the views: the navigation above, the status rail below. */
 import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
@@ -27,7 +27,7 @@ export function Shell() {
   const View = VIEWS[route];
   const main = useRef<HTMLElement>(null);
   useKeptFocus(main);
-  // After what the view itself stops.
+  // On the window, so that it runs after the view's own Escape handler.
   useEscape(() => app.stopSound(), window);
   const hint = useSignal('');
   useEffect(() => takeDroppedFiles(app, hint), []);
@@ -82,8 +82,8 @@ export function Shell() {
 const DROP = 'Drop a GGUF file or a model’s folder to add it. It stays in this browser. A recording is transcribed.';
 
 /**
- * A model may be dropped anywhere, and so may a recording. Any other file that is dropped beside what takes it would be opened instead of the page, with all that is
- * going on in it; what such a file is told stays until the person goes on.
+ * Accepts dropped models and recordings anywhere on the page. Any other dropped file would replace the page and end all its work, so it is
+ * refused with a hint that stays until the person goes on.
  */
 function takeDroppedFiles({ adding, router, transcription }: App, hint: Signal<string>): () => void {
   const take = (event: DragEvent): void => {
@@ -107,7 +107,7 @@ function takeDroppedFiles({ adding, router, transcription }: App, hint: Signal<s
       } else hint.value = `${dropped.files[0]?.name ?? 'This'} is neither a model nor a recording. ${DROP}`;
     }
   };
-  // Between two elements of the page nothing is left.
+  // Moving between two elements of the page is not leaving it.
   const leave = (event: DragEvent): void => void (event.relatedTarget === null && clear());
   const clear = (): void => void (hint.value = '');
   const listeners = { dragover: take, drop: take, dragleave: leave, pointerdown: clear, keydown: clear } as const;

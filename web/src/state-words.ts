@@ -1,18 +1,21 @@
-/** The words for every state of a task: one word for the rail, one sentence and one action for its view. Pure, so that it is tested as a table. */
+/**
+ * Words for every state of a task: one word for the rail, one sentence and one action for its view. Pure functions, so that tests can cover
+ * them as a table.
+ */
 import type { SessionState } from './backend/session-state.ts';
 import type { Environment } from './environment.ts';
 import type { Remedy } from './failure.ts';
 import { formatSeconds } from '../../sources/index.ts';
 import { formatBytes, sentence } from './util.ts';
 
-/** Bits a second, for a first idea of how long a download takes. */
+/** Assumed speed of a connection, in bits per second, for a first estimate of a download's time. */
 const USUAL_LINE = 20e6;
 
 export interface StateWords {
   readonly word: string;
   /** Absent when there is nothing to say. */
   readonly sentence?: string;
-  /** 0..1 where something is measured. */
+  /** Progress 0..1, where it is known. */
   readonly progress?: number;
   readonly actions: readonly ('load' | 'cancel' | Remedy)[];
   readonly isProblem: boolean;
@@ -27,10 +30,10 @@ const ENVIRONMENTS: Partial<Record<Environment, string>> = {
     'This browser has WebGPU but offers no graphics adapter (a blocked driver, or a machine without one). In Chrome, chrome://gpu says why. A Parley server can do the work meanwhile.',
 };
 
-/** Why nothing can be computed in the tab; undefined where it can. */
+/** Says why the tab cannot run an engine; undefined where it can. */
 export const whyNotHere = (environment: Environment): string | undefined => ENVIRONMENTS[environment];
 
-/** What a view says about its engine in the tab. `bytes` is the model's size, `stored` whether it is here already. */
+/** Returns what a view says about its engine in the tab. `bytes` is the model's size, `stored` whether the store has it already. */
 export function describeSession(state: SessionState, environment: Environment, bytes: number, stored: boolean, online = true): StateWords {
   const why = whyNotHere(environment);
   if (why !== undefined) return { word: 'no WebGPU', sentence: why, actions: ['useServer', 'device'], isProblem: true };
@@ -84,14 +87,14 @@ export function describeSession(state: SessionState, environment: Environment, b
   }
 }
 
-/** Nothing of a size that is not known yet. */
+/** Words for a model that is not stored, without its size where that is not known yet. */
 function absentWords(bytes: number, online: boolean): string {
   if (!online) return 'The model is not stored in this browser, and there is no network to fetch it.';
   if (bytes === 0) return 'The model is not here yet.';
   return `The model is not here yet: ${formatBytes(bytes)} to download, once, in about ${formatSeconds(Math.max(1, (bytes * 8) / USUAL_LINE))} at 20\u00a0Mbit/s.`;
 }
 
-/** Nothing where the whole is not known. */
+/** The share that is done; absent where the total is not known. */
 function shareOf({ done, total }: { readonly done: number; readonly total: number }): Pick<StateWords, 'progress'> {
   return total > 0 ? { progress: done / total } : {};
 }

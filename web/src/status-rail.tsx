@@ -1,4 +1,4 @@
-/** One line that is always there: where each task is computed, what state it is in, and how fast the last answer came. */
+/** The status rail, always visible: where each task runs, its state, and the speed of the last answer. */
 import { useApp } from './app.ts';
 import { useStateWords } from './engine-notice.tsx';
 import type { ModelTask } from './models/manifest.ts';
@@ -27,7 +27,7 @@ export function StatusRail() {
         <button
           class="plain"
           onClick={() => {
-            // Another tab has taken it: it is in charge here too, and there is nothing to wait for.
+            // Another tab has activated the update already, for this tab too: there is nothing to wait for.
             if (update.state !== 'installed') return location.reload();
             navigator.serviceWorker.addEventListener('controllerchange', () => location.reload(), { once: true });
             update.postMessage('take-over');
@@ -45,7 +45,7 @@ export function StatusRail() {
   );
 }
 
-/** Models that are fetched while another view is open. */
+/** Downloads of models that continue while another view is open. */
 function Fetching() {
   const { works } = useApp();
   const [work] = works.fetching.value;
@@ -57,7 +57,7 @@ function Fetching() {
   );
 }
 
-/** Sound goes on when its view is left; here it can be stopped from the others. */
+/** Stops sound that goes on after its view was left. */
 function StopSound() {
   const app = useApp();
   const players = { chat: app.voice.player, speak: app.speech.player, transcribe: app.transcription.player } as const;
@@ -70,7 +70,7 @@ function StopSound() {
   );
 }
 
-/** What was deleted a moment ago. */
+/** Offers to undo recent deletions. */
 function Undo() {
   const { deletions } = useApp();
   return (
@@ -95,7 +95,7 @@ function TaskState({ task }: { task: ModelTask }) {
   const word = isServer ? 'server' : words.word.replace(', software adapter', '');
   const percent = words.progress === undefined || isServer ? '' : ` ${Math.round(words.progress * 100)} %`;
   const tone = isServer || state.name === 'idle' ? '' : state.name === 'ready' ? 'ok' : words.isProblem ? 'bad' : 'busy';
-  // On a phone the number alone has room.
+  // On a phone there is room for the percentage only.
   const hidden = percent !== '' || !(tone === 'busy' || tone === 'bad');
   return (
     <a href={`#/${VIEW_OF[task]}`} class={`state ${tone}`} data-task={task} data-state={isServer ? 'server' : state.name}>

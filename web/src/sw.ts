@@ -1,7 +1,7 @@
 /**
- * Keeps the page itself (never models, never API calls) so that it opens without a network. Files under assets/ carry their hash in their names, so
- * the cache answers first; the page is asked of the network first. A new version waits until the person takes it, and keeps the files of the one before
- * for the tabs that still run it: what those load later is no longer on the server.
+ * Service worker that caches the page itself (never models or API calls), so that it opens offline. Files under assets/ have their hash in
+ * their names and are cache-first; the page is network-first. A new version waits until the person takes it, and keeps the files of the
+ * previous version for tabs that still run it, because the server no longer has what those load later.
  */
 interface WorkerScope extends EventTarget {
   readonly location: Location;
@@ -27,10 +27,13 @@ const scope = self as unknown as WorkerScope;
 // Filled in by the build: { version, files }.
 const SHELL = JSON.parse('__SHELL__') as { readonly version: string; readonly files: readonly string[] };
 const path = new URL(scope.registration.scope).pathname;
-/** Pages below other paths of this origin have caches of their own. A path has no space, so none begins with another's. */
+/**
+ * Prefix of this page's caches: pages below other paths of this origin have their own. A path contains no space, so no prefix begins with
+ * another.
+ */
 const OWN = `parley ${path} `;
 const CACHE = OWN + SHELL.version;
-/** What earlier versions called theirs, whatever the path. */
+/** Cache names of earlier versions, which did not contain the path. */
 const SHARED = /^parley-\w+$/;
 const urls = SHELL.files.map((file) => new URL(file, scope.registration.scope).href);
 const kept = new Set(urls);
@@ -41,14 +44,14 @@ async function install(): Promise<void> {
   await cache.addAll(urls.map((url) => new Request(url, { cache: 'reload' })));
 }
 
-/** What was there when this version took over, in its own cache: browsers end workers at any time. */
+/** What existed when this version took over; kept in its cache, because browsers end service workers at any time. */
 interface Before {
   readonly caches: readonly string[];
-  /** Ids of the tabs, which run the versions of these caches. */
+  /** Client ids of the tabs that run the versions in these caches. */
   readonly tabs: readonly string[];
 }
 const BEFORE = new URL('before', scope.registration.scope).href;
-/** Whether something of earlier versions may be left. */
+/** Whether files of earlier versions may be left. */
 let isLeft = true;
 
 async function activate(): Promise<void> {
@@ -60,12 +63,12 @@ async function activate(): Promise<void> {
 }
 
 async function openTabs(): Promise<string[]> {
-  // Of the whole origin.
+  // All tabs of the origin.
   const tabs = await scope.clients.matchAll({ type: 'window', includeUncontrolled: true });
   return tabs.filter(({ url }) => url.startsWith(page)).map(({ id }) => id);
 }
 
-/** Deletes the files of earlier versions once no tab of them is left. */
+/** Deletes the files of earlier versions once no tab runs them any more. */
 async function forget(): Promise<void> {
   if (!isLeft) return;
   const cache = await caches.open(CACHE);
@@ -77,22 +80,22 @@ async function forget(): Promise<void> {
   await cache.delete(BEFORE);
 }
 
-/** Deletes what this page has in a cache that pages below other paths may use too, and the cache with the last of them. */
+/** Deletes this page's entries of a cache that pages below other paths may share, and the cache itself if no other entries are left. */
 async function forgetShared(name: string): Promise<void> {
   const cache = await caches.open(name);
   const all = (await cache.keys()).map(({ url }) => url);
   const pages = all.filter((url) => url.endsWith('/'));
-  // A page may lie below another: a file is of the nearest.
+  // A page may lie below another: a file belongs to the nearest.
   const pageOf = (url: string): string | undefined => pages.filter((other) => url.startsWith(other)).sort((a, b) => b.length - a.length)[0];
   const own = all.filter((url) => pageOf(url) === page);
   await Promise.all(own.map((url) => cache.delete(url, { ignoreVary: true })));
-  // An empty one is being filled by another page.
+  // An empty cache is being filled by another page.
   if (own.length > 0 && own.length === all.length) await caches.delete(name);
 }
 
 /**
- * This version’s copy of a file. Servers answer with `Vary: Origin`, and script tags with `crossorigin` send an Origin that the installing worker did
- * not: the copy is the same for all of them.
+ * Returns this version's copy of a file. Vary is ignored: servers answer with `Vary: Origin`, and script tags with `crossorigin` send an
+ * Origin that the installing worker did not, but the file is the same.
  */
 async function keptCopy(url: string): Promise<Response | undefined> {
   return (await caches.open(CACHE)).match(url, { ignoreVary: true });
@@ -102,7 +105,7 @@ async function cacheFirst(request: Request, url: string): Promise<Response> {
   return (await keptCopy(url)) ?? fetch(request);
 }
 
-/** A file that this version does not have: of one before it, as a rule. */
+/** Returns a file that this version does not have: usually one of the previous version, for its tabs. */
 async function earlierCopy(request: Request, url: string): Promise<Response> {
   return (await caches.match(url, { ignoreVary: true })) ?? fetch(request);
 }
@@ -131,7 +134,7 @@ scope.addEventListener('fetch', (event) => {
   else if (isAsset && kept.has(url)) respondWith(cacheFirst(request, url));
   else if (kept.has(url)) respondWith(networkFirst(request, url));
   else if (isAsset) respondWith(earlierCopy(request, url));
-  // With what a tab loads that has just left an earlier version.
+  // Checked whenever a tab loads an asset, because it may just have left an earlier version.
   if (isAsset) (event as RequestEvent).waitUntil(forget());
 });
 

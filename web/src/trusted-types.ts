@@ -1,5 +1,5 @@
 /**
- * The page's content policy lets script URLs come from one Trusted Types policy only; these are the two places that need one, and both load
+ * The page's content security policy allows script URLs from one Trusted Types policy only. These two functions need one, and both load
  * files of the page's own origin.
  */
 interface UrlPolicy {
@@ -21,7 +21,7 @@ function policy(): UrlPolicy {
   return scope.parleyPolicy;
 }
 
-/** Starts a module worker of this page. */
+/** Starts a module worker of the page's own origin. */
 export function startWorker(url: string, name: string): Worker {
   return new Worker(policy().createScriptURL(url) as string, { type: 'module', name });
 }

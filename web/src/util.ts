@@ -5,7 +5,7 @@ export function newId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Bytes for people: 10.9 MB. */
+/** Formats bytes for people: 10.9 MB. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const units = ['kB', 'MB', 'GB', 'TB'];
@@ -18,7 +18,7 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(value < 10 ? 1 : 0)} ${units[unit]!}`;
 }
 
-/** An error's message as a sentence; a name that it begins with (config.json, parley-chat) stays as it is. */
+/** Turns an error's message into a sentence; a name at its beginning (config.json, parley-chat) is not capitalised. */
 export function sentence(message: string): string {
   const text = message.replace(/^[a-z]+(?=[ ,'])/, (word) => word[0]!.toUpperCase() + word.slice(1));
   return /[.!?…]$/.test(text) ? text : `${text}.`;
@@ -27,13 +27,13 @@ export function sentence(message: string): string {
 /** The message of anything thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** A text as one word of a shell's command line. */
+/** Quotes a text as one word of a shell command. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The number of a seed's field; undefined where it holds none: then it is random. */
+/** The number in a seed field; undefined (random) if it holds none. */
 export const seedOf = (text: string): number | undefined => (/^-?\d+$/.test(text.trim()) ? Number(text) : undefined);
 
-/** Why a browser refuses to store something; of a lack of space it says nothing but its name. */
+/** Says why a browser refuses to store something; for lack of space its error has only a name. */
 export function whyNotKept(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'QuotaExceededError')
@@ -41,34 +41,34 @@ export function whyNotKept(error: unknown): string {
   return error.message || error.name;
 }
 
-/** A whole number for people: 2,048. */
+/** Formats an integer for people: 2,048. */
 export const formatCount = (count: number): string => count.toLocaleString('en');
 
-/** What `work` gives, or an AbortError as soon as `signal` says so. */
+/** Resolves like `work`, but rejects with an AbortError as soon as `signal` aborts. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
   return Promise.race([work, aborted]);
 }
 
-/** Seconds as m:ss. */
+/** Formats seconds as m:ss. */
 export function formatTime(seconds: number): string {
   const whole = Math.floor(seconds);
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
 }
 
-/** Seconds as m:ss.t. */
+/** Formats seconds as m:ss.t. */
 export function formatTenths(seconds: number): string {
   const tenths = Math.round(seconds * 10);
   return `${formatTime(tenths / 10)}.${tenths % 10}`;
 }
 
-/** A number with as many digits as the steps show in which it is set. */
+/** Formats a number with as many decimals as its step has. */
 export function formatStep(value: number, step: number): string {
   return value.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
 }
 
-/** Hands the person a file. */
+/** Downloads a Blob as a file of this name. */
 export function download(name: string, content: Blob): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(content);
@@ -78,7 +78,7 @@ export function download(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** Copies text; false where the page may not. */
+/** Copies text to the clipboard; false where the page may not. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -88,7 +88,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** Lets everything else that waits for this thread go first. */
+/** Yields to all other tasks that wait for this thread. */
 export function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

@@ -1,4 +1,4 @@
-/** Chooses, for one task, between this tab and a server; shows the server's address and a curl line for it. */
+/** The choice between this tab and a server for one task; shows the server's address and a curl command. */
 import { useApp } from './app.ts';
 import { isWebAddress } from './backend/servers.ts';
 import type { ModelTask } from './models/manifest.ts';

@@ -1,4 +1,7 @@
-/** Audio thread: hands the microphone's samples over in blocks of 20 ms. One that is not full when the microphone closes is lost. */
+/**
+ * Audio worklet that posts the microphone's samples in blocks of 20 ms. The last block is lost if it is not full when the microphone
+ * closes.
+ */
 interface Processor {
   readonly port: MessagePort;
 }

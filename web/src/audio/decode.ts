@@ -1,4 +1,7 @@
-/** Any sound file as 16 kHz mono: WAV by the engine's own reader (any width and rate) in a worker, the rest by the browser's decoders. */
+/**
+ * Decodes any sound file to 16 kHz mono: WAV of any width and rate by the engine's own reader in a worker, other formats by the browser's
+ * decoders.
+ */
 import { formatBytes, nextTask } from '../util.ts';
 import { startWorker } from '../trusted-types.ts';
 import type { DecodeAnswer, DecodeMessage } from '../worker/decode-protocol.ts';
@@ -8,24 +11,27 @@ import { PeakMeter } from './peaks.ts';
 import { isWavBlob } from './wav-blob.ts';
 import workerUrl from '../worker/decode-worker.ts?worker&url';
 
-/** A sound as it is heard and shown. */
+/** A decoded sound, with levels for its waveform. */
 export interface DecodedSound {
   /** Mono at 16 kHz. */
   readonly samples: Float32Array;
-  /** For the trace, 0..1. */
+  /** Levels for the trace, 0..1. */
   readonly levels: Float32Array;
 }
 
 export interface DecodeOptions {
   readonly signal: AbortSignal;
-  /** Told the share that is decoded, 0..1. */
+  /** Called with the share that is decoded, 0..1. */
   readonly onProgress: (done: number) => void;
 }
 
-/** Frames mixed in one go on the page's thread: a few milliseconds. */
+/** Frames mixed to mono per task of the main thread: a few milliseconds of work. */
 const MIX_FRAMES = 1 << 18;
 
-/** Throws an Error with a readable message for what is no sound or too long; DOMException('AbortError') when `signal` stops it. */
+/**
+ * Decodes a file to mono at 16 kHz. Throws an Error with a message for people when it is not sound or too long, DOMException('AbortError')
+ * when `signal` aborts.
+ */
 export async function decodeAudio(file: Blob, options: DecodeOptions): Promise<DecodedSound> {
   const isWav = await isWavBlob(file);
   options.signal.throwIfAborted();
@@ -58,7 +64,9 @@ function decodeInWorker(file: Blob, { signal, onProgress }: DecodeOptions): Prom
   });
 }
 
-/** These decoders take the whole file and cannot be stopped; what they give after `signal` is dropped. */
+/**
+ * Decodes with the browser's decoders. They take the whole file and cannot be stopped; results that come after `signal` aborts are dropped.
+ */
 async function decodeByBrowser(file: Blob, options: DecodeOptions): Promise<DecodedSound> {
   const seconds = await durationOf(file);
   if (seconds !== undefined) checkLength(seconds);
@@ -77,7 +85,7 @@ async function decodeByBrowser(file: Blob, options: DecodeOptions): Promise<Deco
   return mixDown(decoded, options);
 }
 
-/** Seconds as the file's own headers have it; undefined where they do not say. */
+/** Duration in seconds by the file's own headers; undefined where they do not say. */
 function durationOf(file: Blob): Promise<number | undefined> {
   return new Promise((resolve) => {
     const element = new Audio();

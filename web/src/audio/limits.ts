@@ -1,10 +1,10 @@
-/** The longest recording that is transcribed at once, s: its samples take 460 MB. */
+/** The longest recording that is accepted, in seconds: its samples take 460 MB. */
 export const MAX_SECONDS = 2 * 3600;
 
-/** What may be read of a file whose length nobody knows before it is decoded. */
+/** Most bytes of a file whose duration is unknown until it is decoded. */
 export const MAX_UNKNOWN_BYTES = 512 * 2 ** 20;
 
-/** Throws an Error for people when a recording is longer than the limit. */
+/** Throws an Error with a message for people when a recording is longer than `most` seconds. */
 export function checkLength(seconds: number, most: number = MAX_SECONDS): void {
   if (seconds <= most) return;
   throw new Error(`it lasts ${inWords(seconds)}, and at most ${inWords(most)} are transcribed at once; cut it into parts`);

@@ -6,32 +6,33 @@ import type { SettingsData } from '../settings.ts';
 import { messageOf } from '../util.ts';
 import workletUrl from './capture-worklet.ts?worker&url';
 
-/** Hz of what is transcribed. */
+/** Sample rate of recordings, in Hz: the one that transcription takes. */
 export const CAPTURE_RATE = 16000;
 const KEPT_LEVELS = 400;
 
 export const MICROPHONE_GONE = 'The microphone has gone: it was unplugged, or this page may not use it any more.';
 
-/** What one recording holds open. */
+/** Open resources of one recording. */
 interface Recording {
   readonly stream: MediaStream;
   readonly context: AudioContext;
-  /** What it has heard. */
+  /** The samples so far, in blocks. */
   readonly blocks: Float32Array[];
 }
 
-/** Opens at `start`, is closed by `stop`; tracks are ended so that the browser's recording mark goes out. */
+/** Records the microphone between `start` and `stop`. Tracks are ended, so that the browser's recording indicator goes out. */
 export class Microphone {
-  /** Loudness 0..1 of the latest blocks. */
+  /** Loudness 0..1 of the most recent blocks. */
   readonly levels = signal<readonly number[]>([]);
   readonly seconds = signal(0);
   #recording: Recording | undefined;
-  /** Aborted by what ends an opening that goes on: the browser may be asking the person for as long as they like. */
+  /** Aborted by a `stop` or another `start` while the microphone is opening: the browser may be waiting for the person's permission. */
   #opening = new AbortController();
 
   /**
-   * Throws an Error whose message tells the person what is wrong, and an AbortError when `stop` or another start comes before it is open: then nothing is
-   * left open. `gone` is called when the browser ends the recording: from then on it would hear silence.
+   * Opens the microphone. Throws an Error whose message tells the person what is wrong, or an AbortError when `stop` or another `start`
+   * comes before it is open; nothing is left open then. Calls `gone` when the browser ends the recording, which would be silence from then
+   * on.
    */
   async start(constraints: SettingsData['microphone'], gone: () => void): Promise<void> {
     const devices = navigator.mediaDevices as MediaDevices | undefined;
@@ -40,8 +41,8 @@ export class Microphone {
     const { signal } = this.#opening;
     this.levels.value = [];
     this.seconds.value = 0;
-    // The browser resamples to this rate; one that cannot gives its own, and stop() converts. Made before the microphone opens, so
-    // that the first syllable has somewhere to go.
+    // The browser resamples to this rate; one that cannot uses its own, and stop() converts. Created before the microphone opens, so that
+    // the first syllable is not lost.
     const context = openContext();
     let stream: MediaStream | undefined;
     try {
@@ -56,7 +57,7 @@ export class Microphone {
     }
     const blocks: Float32Array[] = [];
     this.#recording = { stream, context, blocks };
-    // Ending a track oneself is no event.
+    // A track fires no 'ended' event when the page itself stops it.
     for (const track of stream.getTracks()) track.addEventListener('ended', () => this.#recording?.stream === stream && gone());
     const source = context.createMediaStreamSource(stream);
     const capture = new AudioWorkletNode(context, 'capture', { numberOfOutputs: 0 });
@@ -67,7 +68,7 @@ export class Microphone {
     source.connect(capture);
   }
 
-  /** Closes the microphone; returns what it heard at 16 kHz. */
+  /** Closes the microphone; returns the recording at 16 kHz. */
   async stop(): Promise<Float32Array> {
     this.#opening.abort();
     this.#opening = new AbortController();

@@ -1,10 +1,10 @@
-/** The loudness of a sound over its length, for the trace. */
+/** Levels of a sound over its length, for the trace. */
 
 const COUNT = 1200;
-/** What the loudest part of a sound counts as at least, so that silence is not blown up to full height. */
+/** Least peak that levels are scaled by, so that silence is not stretched to full height. */
 const LEAST = 1e-3;
 
-/** Largest magnitude in each of at most 1200 equal parts of a sound of `length` samples that comes in blocks. */
+/** Finds the largest magnitude in each of at most 1200 equal parts of a sound of `length` samples that arrives in blocks. */
 export class PeakMeter {
   readonly #peaks: Float32Array;
   readonly #length: number;
@@ -19,7 +19,7 @@ export class PeakMeter {
     const { length: count } = this.#peaks;
     for (let i = 0; i < block.length && this.#at < this.#length;) {
       const part = Math.min(count - 1, Math.floor((this.#at * count) / this.#length));
-      // The part ends before the first sample whose own share is the next one.
+      // The part ends before the first sample that falls into the next one.
       const end = Math.min(block.length, i + Math.max(1, Math.ceil(((part + 1) * this.#length) / count) - this.#at));
       const from = i;
       let most = this.#peaks[part]!;
@@ -29,14 +29,14 @@ export class PeakMeter {
     }
   }
 
-  /** 0..1, stretched so that quiet sound is seen. */
+  /** The levels 0..1, scaled so that quiet sound is visible. */
   levels(): Float32Array {
     const loudest = this.#peaks.reduce((most, peak) => Math.max(most, peak), LEAST);
     return this.#peaks.map((peak) => peak / loudest);
   }
 }
 
-/** The levels of a whole sound. */
+/** Returns the levels of a whole sound. */
 export function peaksOf(samples: Float32Array, count = COUNT): Float32Array {
   const meter = new PeakMeter(samples.length, count);
   meter.push(samples);

@@ -1,10 +1,10 @@
 /**
- * Plays mono sound that may still be growing. Chunks are put on the audio clock one after the other, so they join without a gap; when the source is
- * slower than the sound, playback waits for more and goes on.
+ * Plays mono sound that may still be growing. Chunks are scheduled on the audio clock one after the other, so they join without gaps; when
+ * the source is slower than playback, playback waits for more and goes on.
  */
 import { signal } from '@preact/signals';
 
-/** Put on the clock at `at` (context time), `offset` seconds into the sound. */
+/** A chunk scheduled at `at` (seconds of context time), which begins `offset` seconds into the sound. */
 interface Scheduled {
   readonly at: number;
   readonly offset: number;
@@ -13,31 +13,31 @@ interface Scheduled {
 }
 
 const LEAD = 0.08; // s before the first sample, so that it is never late
-const AHEAD = 20; // s that are put on the clock before they are heard
-const LONGEST = 10; // s of one buffer, because making it holds up the page
+const AHEAD = 20; // s of sound that are scheduled ahead
+const LONGEST = 10; // s per buffer, because making one blocks the main thread
 const FADE = 0.02; // s of fade when playback is stopped, against clicks
 
 export class Player {
   readonly playing = signal(false);
-  /** Seconds from the beginning of the sound. */
+  /** Playback position, in seconds from the beginning of the sound. */
   readonly position = signal(0);
   readonly duration = signal(0);
-  /** The browser wants a click before it makes sound. */
+  /** Whether the browser waits for a click before it plays sound. */
   readonly blocked = signal(false);
   readonly #chunks: Float32Array[] = [];
   #context: AudioContext | undefined;
   #gain: GainNode | undefined;
   #rate = 24000;
   #scheduled: Scheduled[] = [];
-  /** Chunk that goes on the clock next, and how much of it is to be left out. */
+  /** The chunk to schedule next, and how many of its first samples to skip. */
   #next = { chunk: 0, skip: 0 };
   #ended = true;
   #frame = 0;
   #drained: (() => void) | undefined;
-  /** Counts what is asked of it. */
+  /** Number of requests to the player, by which `ask` detects newer ones. */
   #asked = 0;
 
-  /** Call in a click or key handler: makes sound possible later. */
+  /** Unlocks audio for later; must be called in a click or key handler. */
   unlock(rate = this.#rate): void {
     if (this.#context?.sampleRate !== rate) {
       void this.#context?.close();
@@ -49,7 +49,7 @@ export class Player {
     void this.#context.resume();
   }
 
-  /** Begins an empty sound that is played while it grows. */
+  /** Begins an empty sound of `rate` Hz, which is played while it grows. */
   start(rate: number): void {
     this.clear();
     this.#rate = rate;
@@ -65,13 +65,13 @@ export class Player {
     if (this.playing.peek()) this.#fill();
   }
 
-  /** No more will be appended. */
+  /** Marks the sound as complete: nothing more will be appended. */
   finish(): void {
     this.#ended = true;
     if (!this.playing.peek()) this.#resolveDrained();
   }
 
-  /** Holds a finished sound, of `rate` Hz; `playFrom` plays it. */
+  /** Loads a finished sound of `rate` Hz, without playing it. */
   load(samples: Float32Array, rate: number): void {
     this.clear();
     this.#rate = rate;
@@ -79,7 +79,7 @@ export class Player {
     this.finish();
   }
 
-  /** For a sound that has to be read before it can be loaded: the function says whether nothing else has been asked of the player since. */
+  /** Begins a request whose sound must be read first; the returned function tells whether it is still the player's latest request. */
   ask(): () => boolean {
     const asked = ++this.#asked;
     return () => asked === this.#asked;
@@ -109,7 +109,7 @@ export class Player {
     this.playing.value = false;
   }
 
-  /** Stops and forgets the sound. */
+  /** Stops playback and discards the sound. */
   clear(): void {
     this.pause();
     this.#chunks.length = 0;
@@ -120,7 +120,7 @@ export class Player {
     this.#resolveDrained();
   }
 
-  /** Resolves when a finished sound has been played, or was stopped. */
+  /** Resolves when a finished sound has been played to its end, or was stopped. */
   drained(): Promise<void> {
     if (this.#ended && !this.playing.peek()) return Promise.resolve();
     return new Promise((resolve) => (this.#drained = resolve));
@@ -135,7 +135,7 @@ export class Player {
     tick();
   }
 
-  /** The chunk that holds a sample. */
+  /** Finds the chunk that holds a sample. */
   #find(sample: number): { chunk: number; skip: number } {
     let skip = sample;
     let chunk = 0;
@@ -143,7 +143,7 @@ export class Player {
     return { chunk, skip };
   }
 
-  /** Puts on the clock what will be heard soon. */
+  /** Schedules the chunks that will be heard soon. */
   #fill(): void {
     const now = this.#context!.currentTime;
     for (; this.#next.chunk < this.#chunks.length; this.#next = { chunk: this.#next.chunk + 1, skip: 0 }) {
@@ -169,14 +169,14 @@ export class Player {
     this.#scheduled.push({ at, offset, seconds: samples.length / this.#rate, source });
   }
 
-  /** Moves the position along, keeps the clock filled and notices the end. */
+  /** Updates the position, schedules further chunks and notices the end. */
   #follow(): void {
     if (!this.#context || !this.playing.peek()) return;
     this.blocked.value = this.#context.state === 'suspended';
     const now = this.#context.currentTime;
     const current = this.#scheduled.findLast(({ at }) => at <= now);
     if (current) this.position.value = current.offset + Math.min(now - current.at, current.seconds);
-    // What follows is found by the last one, which stays.
+    // The last entry stays, because the next chunk is scheduled behind it.
     this.#scheduled = this.#scheduled.filter((entry, index, all) => index === all.length - 1 || entry.at + entry.seconds > now - LEAD);
     this.#fill();
     const last = this.#scheduled.at(-1);

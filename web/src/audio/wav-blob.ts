@@ -1,14 +1,14 @@
-/** WAV files that are read from disk piece by piece: nothing but the headers is read before their length is known. */
+/** Reads WAV files from disk piece by piece; only the headers are read until their length is known. */
 import { isPlaceholder, isWav, parseWav, wavToMono } from '../../../engine/audio/wav.ts';
 import type { WavFile } from '../../../engine/audio/wav.ts';
 
 /** A WAV file whose samples are still on disk. */
 export interface WavBlob {
   readonly file: Blob;
-  /** Its format; `data` is empty. */
+  /** The file's format, without its samples. */
   readonly format: Omit<WavFile, 'data' | 'frames' | 'missingBytes'>;
   readonly frames: number;
-  /** First byte of the samples, and bytes of one frame. */
+  /** Byte offset of the samples, and bytes per frame. */
   readonly from: number;
   readonly frameBytes: number;
 }
@@ -16,7 +16,7 @@ export interface WavBlob {
 const RIFF_BYTES = 12;
 /** The longest fmt chunk in use has 40 bytes. */
 const LONGEST_FORMAT = 1024;
-/** Where a fmt chunk, header included, says how many bytes a frame has. */
+/** Byte offset, in a fmt chunk with its header, of the number of bytes per frame. */
 const BLOCK_ALIGN = 20;
 /** A data chunk whose length is unknown. */
 const EMPTY_DATA = Uint8Array.from('data\0\0\0\0', (character) => character.charCodeAt(0));
@@ -26,7 +26,10 @@ export async function isWavBlob(file: Blob): Promise<boolean> {
   return isWav(await bytesOf(file, 0, RIFF_BYTES));
 }
 
-/** Reads the headers. Throws EngineError('invalid_audio') for what is no WAV file or has an encoding that is not read; one that is cut short has the frames that are there. */
+/**
+ * Reads the headers of a WAV file. Throws EngineError('invalid_audio') when it is not WAV, or in an encoding that is not supported. A
+ * truncated file has the frames that exist.
+ */
 export async function openWavBlob(file: Blob): Promise<WavBlob> {
   const riff = await bytesOf(file, 0, RIFF_BYTES);
   let format = new Uint8Array(0);
@@ -46,7 +49,7 @@ export async function openWavBlob(file: Blob): Promise<WavBlob> {
     }
     at = body + size + (size & 1);
   }
-  // Without samples the engine's own reader says what is missing.
+  // Throws: without samples, the engine's own reader says what is missing.
   parseWav(joined(riff, format));
   throw new Error('the WAV file has no data chunk');
 }

@@ -1,4 +1,4 @@
-/** One task's engine in the tab: gets the model into the store, starts a worker, follows it until it is closed or lost. */
+/** One task's engine in the tab: fetches the model into the store, starts a worker, and follows it until it is closed or lost. */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { connectEngine } from '../../../engine/client.ts';
@@ -20,12 +20,12 @@ import type { LoadMessage } from '../worker/protocol.ts';
 import type { SessionState } from './session-state.ts';
 import { startEngineWorker } from './start-engine-worker.ts';
 
-/** One half of the layers on each of the two graphics cards that a browser can tell apart, or all on one. */
+/** Engine settings that put one half of the layers on each of the two graphics cards that a browser can tell apart, or all on one. */
 export function splitConfig(bothAdapters: boolean): Partial<EngineConfig> {
   return bothAdapters ? { ppSize: 2, adapters: ['high-performance', 'low-power'] } : {};
 }
 
-/** Never rejects by itself: what happens is in `state`. */
+/** The life of one task's engine in the tab. `load` does not reject; what happens is in `state`. */
 export class EngineSession {
   readonly state: Signal<SessionState> = signal({ name: 'idle' });
   /** Id of the model that the state is about. */
@@ -38,7 +38,7 @@ export class EngineSession {
   #loading: AbortController | undefined;
   #close: (() => void) | undefined;
 
-  /** `settings` are asked for at each load. */
+  /** `settings` is called at each load. */
   constructor(task: ModelManifest['task'], store: ModelStore, settings: () => Partial<EngineConfig> = () => ({})) {
     this.task = task;
     this.#store = store;
@@ -51,7 +51,7 @@ export class EngineSession {
     return this.#client;
   }
 
-  /** Loads `manifest`, fetching it first if need be; `store: false` runs it from its URLs and keeps nothing. */
+  /** Loads a model, fetching it into the store first if need be; with `store: false` it runs from its URLs and nothing is stored. */
   async load(manifest: ModelManifest, { store = true } = {}): Promise<void> {
     this.unload();
     this.model.value = manifest.id;
@@ -67,31 +67,31 @@ export class EngineSession {
       if (loading.signal.aborted) return;
       const info = await this.#start(manifest, stored);
       if (stored) await this.#remember(manifest, info);
-      // It may have been lost meanwhile, which was said then.
+      // The engine may have been lost meanwhile, and `state` says so then.
       if (this.#client) show({ name: 'ready', info });
     } catch (error) {
       if (loading.signal.aborted) return;
       this.#stopWorker();
       if (isAbort(error)) return void (this.state.value = { name: 'idle' });
       const problem = toFailure(error);
-      // As it is told of a model that was there.
+      // The same state as for a device that is lost after loading.
       show(problem.code === 'device_lost' ? { name: 'lost' } : { name: 'failed', failure: problem });
     }
   }
 
-  /** Ends the worker and whatever was being loaded. */
+  /** Ends the worker, and any loading in progress. */
   unload(): void {
     this.#loading?.abort();
     this.#stopWorker();
     this.state.value = { name: 'idle' };
   }
 
-  /** Keeps what the model says of itself, for the views of visits before it is loaded again. */
+  /** Stores what the loaded model says about itself, for views of later visits that have not loaded it yet. */
   async #remember({ id, about }: ModelManifest, { models: [model] }: EngineInfo): Promise<void> {
     await this.#store.note(id, { ...about, ...(model && loadedAbout(model)) }).catch((error: unknown) => this.#note(String(error)));
   }
 
-  /** Gets the model complete and undamaged into the store. */
+  /** Fetches the model into the store, complete and verified. */
   async #fetch(manifest: ModelManifest, signal: AbortSignal, show: (state: SessionState) => void): Promise<void> {
     const total = manifestBytes(manifest);
     const meter = new Meter();
@@ -163,19 +163,19 @@ export class EngineSession {
   }
 }
 
-/** Where an engine's worker finds a model's files: in the store, or on the network. */
+/** Says where an engine's worker finds a model's files: in the store, or on the network. */
 function placedModel({ id, main, files }: ModelManifest, stored: boolean): PlacedModel {
   const placed = files.map(({ name, size, url }): PlacedFile => {
     if (stored) return { name, size, at: 'store' };
     if (url === undefined) throw new StoreError('unavailable', `${id} came from files of yours, which this browser has not stored`);
     return { name, size, at: { url: new URL(url, document.baseURI).href } };
   });
-  // Earlier versions stored GGUF files without saying that one stands for the model.
+  // Earlier versions stored GGUF models without `main`.
   const first = main ?? (files[0]?.name.endsWith('.gguf') ? files[0].name : undefined);
   return { id, files: placed, ...(first !== undefined && { main: first }) };
 }
 
-/** What broke off, with the model whose file it was. */
+/** Names the model in the error of a broken download; returns other errors as they are. */
 function notStored({ id }: ModelManifest, error: unknown): unknown {
   if (!(error instanceof StoreError) || error.kind !== 'network') return error;
   return new StoreError('network', `the download of ${id} broke off (${error.message}); what has arrived is kept`, { cause: error });

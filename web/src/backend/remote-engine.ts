@@ -1,4 +1,4 @@
-/** The three OpenAI-shaped listeners behind the engine's own interface, so that views do not know where the work is done. */
+/** The three OpenAI-compatible listeners behind the engine's own interface, so that views do not know where the work is done. */
 import type {
   ChatEvent,
   ChatRequest,
@@ -23,12 +23,12 @@ import type { ModelAbout, ModelTask } from '../models/manifest.ts';
 import { isWebAddress } from './servers.ts';
 import { sseData } from './sse.ts';
 
-/** Not every server says which seed it took. */
+/** A speech event of a server; not every server says which seed it used. */
 type SpokenEvent =
   | Exclude<SpeechEvent, { readonly type: 'start' }>
   | (Omit<Extract<SpeechEvent, { readonly type: 'start' }>, 'seed'> & { readonly seed?: number });
 
-/** What a view computes with: the tab's engine or the listeners. */
+/** The engine that a view computes with: the tab's or the listeners. */
 export type TaskEngine = Pick<Engine, 'chat'> & {
   synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpokenEvent>;
   transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent>;
@@ -40,7 +40,7 @@ export interface RemoteOptions {
   readonly apiKey: string;
 }
 
-/** Of silence, to ask a server for its richest format. */
+/** Seconds of silence that are sent to find out a server's richest format. */
 const PROBE_SECONDS = 0.5;
 
 type TranscriptFormat = 'verbose_json' | 'json';
@@ -48,20 +48,23 @@ type TranscriptFormat = 'verbose_json' | 'json';
 /** Speaks HTTP. Errors are EngineErrors with the server's own code and message where it gave one, else ServerGoneErrors. */
 export class RemoteEngine implements TaskEngine {
   readonly #options: RemoteOptions;
-  /** Served ids, as far as they are known. */
+  /** Ids of the served models by task, as far as known. */
   readonly names: Signal<Partial<Record<ModelTask, string>>> = signal({});
-  /** What the servers say of these models; nothing where they say nothing. */
+  /** What the servers say about these models, by task; absent where they say nothing. */
   readonly abouts: Signal<Partial<Record<ModelTask, ModelAbout>>> = signal({});
-  /** Those of `names` that still hold: one is forgotten where its server may have come back with another model. */
+  /** The entries of `names` that are still valid: one is dropped when its server may have restarted with another model. */
   readonly #models = new Map<ModelTask, string>();
-  /** The richest transcript the server gives, once it was asked. */
+  /** The richest transcript format that the server supports, once probed. */
   #known: TranscriptFormat | undefined;
 
   constructor(options: RemoteOptions) {
     this.#options = options;
   }
 
-  /** Served id of a listener's model. Whoever asks before it is known asks for itself: one that gives up takes no answer from the others. */
+  /**
+   * Returns the served id of a listener's model. Callers before it is known each send a request of their own, so that one that aborts does
+   * not fail the others.
+   */
   async model(task: ModelTask, signal?: AbortSignal): Promise<string> {
     return this.#models.get(task) ?? this.#firstModel(task, signal);
   }
@@ -97,7 +100,7 @@ export class RemoteEngine implements TaskEngine {
   async *transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
     const duration = request.samples.length / CAPTURE_RATE;
     const answer = await this.#transcription(request, signal, await this.#format(signal));
-    // It is asked with what it said for the next piece, and not every server takes the name that it gives.
+    // The next piece is sent with this language, and not every server accepts the name that it returns itself.
     const language = answer.language === undefined ? request.language : languageCode(answer.language);
     yield { type: 'start', duration, language: language ?? '' };
     const whole = { start: 0, end: duration, text: answer.text };
@@ -112,8 +115,8 @@ export class RemoteEngine implements TaskEngine {
   }
 
   /**
-   * `verbose_json` gives times; the text alone will do where a server does not have it. That is asked once, with a moment of silence, so that no
-   * recording is sent only to be refused.
+   * Returns the richest format the server supports: `verbose_json`, which has times, else text alone. It is probed once with a moment of
+   * silence, so that no recording is sent only to be refused.
    */
   async #format(signal: AbortSignal): Promise<TranscriptFormat> {
     if (this.#known) return this.#known;
@@ -150,7 +153,10 @@ export class RemoteEngine implements TaskEngine {
     throw new EngineError('unsupported', `${this.#options.servers.transcription} answers, but not with a transcript.`);
   }
 
-  /** Asks for the served model by its name; where that is not known there any more, the server has come back with another one, which is asked for then. */
+  /**
+   * Sends a request with the served model's id. If the server no longer knows that id, it has restarted with another model, and the request
+   * is sent again with the new id.
+   */
   async #asModel(task: ModelTask, signal: AbortSignal, ask: (model: string) => Promise<Response>): Promise<Response> {
     const known = this.#models.get(task);
     try {
@@ -181,22 +187,25 @@ export class RemoteEngine implements TaskEngine {
     return model.id;
   }
 
-  /** The model's own voices, without other names for them; undefined where a server does not list any. */
+  /** Returns the model's own voices, without their aliases; undefined where a server does not list any. */
   async #voices(init: RequestInit): Promise<readonly string[] | undefined> {
     try {
       const { voices } = (await (await this.#fetch('speech', '/audio/voices', init)).json()) as { voices: ListedVoice[] };
       return voices.flatMap((voice) => (typeof voice === 'string' ? [voice] : voice.made_of ? [] : [voice.id]));
     } catch (error) {
       if (error instanceof ServerGoneError || init.signal?.aborted) throw error;
-      return undefined; // other servers have no such list, or one of another form
+      return undefined; // other servers have no such list, or another format
     }
   }
 
-  /** What ended an answer that had begun: an error of the server's own passes, a broken connection gets the server's name. */
+  /**
+   * The error for an answer that broke off: the server's own error as it is, a broken connection as a ServerGoneError that names the
+   * server.
+   */
   #interrupted(task: ModelTask, error: unknown, signal: AbortSignal): unknown {
     if (signal.aborted) return new EngineError('aborted', 'stopped', { cause: error });
     if (error instanceof EngineError) return error;
-    // It may come back with another model.
+    // The server may come back with another model.
     this.#models.delete(task);
     const server = this.#options.servers[task];
     return new ServerGoneError(`The server at ${server} went away before its answer was complete.`, { cause: error });
@@ -209,7 +218,7 @@ export class RemoteEngine implements TaskEngine {
   async #fetch(task: ModelTask, path: string, init: RequestInit): Promise<Response> {
     const { servers, apiKey } = this.#options;
     const headers = { ...(init.headers as Record<string, string>), ...(apiKey !== '' && { authorization: `Bearer ${apiKey}` }) };
-    // As a relative address, it would lead the question and the key to the server of the page.
+    // A relative address would send the question and the key to the page's own server.
     if (!isWebAddress(servers[task]))
       throw new ServerGoneError(`${servers[task]} is no web address. One looks like http://localhost:3000/v1.`);
     const url = servers[task].replace(/\/$/, '') + path;
@@ -222,20 +231,20 @@ export class RemoteEngine implements TaskEngine {
       throw new ServerGoneError(await explainUnreachable(url, init.signal ?? null), { cause: error });
     }
     if (response.ok) return response;
-    // The name, as a rule: the server was started again with another model.
+    // Usually an unknown model: the server was restarted with another one.
     if (response.status === 404) this.#models.delete(task);
     throw await serverError(response);
   }
 }
 
-/** A model as /models lists it; other servers than Parley's leave most of it out. */
+/** A model as /models lists it; servers other than Parley's leave out most fields. */
 interface ListedModel {
   readonly id: string;
   readonly max_model_len?: number;
   readonly meta?: { readonly format?: string; readonly sample_rate?: number; readonly languages?: readonly string[] } | null;
 }
 
-/** Other servers list names alone. */
+/** A voice as a server lists it; servers other than Parley's list names alone. */
 type ListedVoice = string | { readonly id: string; readonly made_of?: unknown };
 
 function listedAbout({ max_model_len: contextLength, meta }: ListedModel): ModelAbout {
@@ -248,7 +257,7 @@ function listedAbout({ max_model_len: contextLength, meta }: ListedModel): Model
   };
 }
 
-/** What is asked of a server's chat, without what only this page needs. */
+/** The body of a chat request to a server, without the fields that only this page needs. */
 export function chatBody(model: string, { messages, sampling, maxTokens, stop }: ChatRequest): object {
   return {
     model,
@@ -260,10 +269,10 @@ export function chatBody(model: string, { messages, sampling, maxTokens, stop }:
   };
 }
 
-/** Why fetch failed is hidden from pages; this asks what can be asked. */
+/** Explains why fetch failed. Browsers hide the reason from pages, so this probes for it. */
 async function explainUnreachable(url: string, signal: AbortSignal | null): Promise<string> {
   const { origin, hostname, port } = new URL(url);
-  // What is on this machine needs no network.
+  // A server on this machine needs no network.
   if (!navigator.onLine && hostname !== location.hostname && !isLoopback(hostname))
     return `This device is offline, so ${origin} cannot be reached.`;
   if (origin === location.origin) return `The server at ${origin} does not answer. Is it still running?`;
@@ -272,7 +281,7 @@ async function explainUnreachable(url: string, signal: AbortSignal | null): Prom
     () => true,
   );
   if (!silent) return `${origin} answers, but does not allow this page (CORS): start it with --cors-origin ${location.origin}.`;
-  // An isolated page is not told of a server that answers and allows it nothing: that looks like silence.
+  // A cross-origin isolated page cannot tell a server that answers without allowing it from one that does not answer.
   const cors = globalThis.crossOriginIsolated
     ? `it does not allow this page (CORS: start it with --cors-origin ${location.origin}), or `
     : '';
@@ -292,11 +301,11 @@ interface ServerError {
   readonly param?: string;
 }
 
-/** Some servers give the sentence alone. */
+/** Reads a server's error; some servers send the message as a plain string. */
 const errorOf = (error: ServerError | string | null | undefined): ServerError =>
   typeof error === 'string' ? { message: error } : (error ?? {});
 
-/** What of a refusal decides which way out this page offers; other servers than Parley's use codes of their own. */
+/** Maps a refusal to the error code that decides which remedies this page offers; servers other than Parley's use codes of their own. */
 function codeOf(status: number, code: string | undefined): EngineErrorCode {
   if (code === 'context_length_exceeded') return code;
   if (status === 503) return code === 'device_lost' ? code : 'queue_full';
@@ -306,7 +315,7 @@ function codeOf(status: number, code: string | undefined): EngineErrorCode {
 interface ChatChunk {
   readonly choices?: readonly {
     readonly index: number;
-    /** A thinking model's thoughts have either name. */
+    /** A thinking model's thoughts come under either name. */
     readonly delta?: { readonly content?: string | null; readonly reasoning_content?: string | null; readonly reasoning?: string | null };
     readonly finish_reason?: FinishReason | null;
   }[];
@@ -318,7 +327,9 @@ interface ChatChunk {
   readonly error?: ServerError | string;
 }
 
-/** Turns the stream's chunks into the engine's events. Token counts come at the end, so `start` comes without them and `finish` is last. */
+/**
+ * Turns the chunks of a stream into the engine's events. Servers send token counts at the end, so `start` has none and `finish` comes last.
+ */
 async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEvent> {
   let reason: FinishReason = 'stop';
   let deltas = 0;
@@ -341,7 +352,8 @@ async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEven
       yield { type: 'delta', index, text: delta?.content ?? '', tokens: 1, ...(reasoning && { reasoning }) };
     }
   }
-  // A connection that a proxy or a dying server closes looks like an end. Some servers never send [DONE]: what has a reason to be over is over.
+  // A connection closed by a proxy or a dying server looks like a normal end. Some servers never send [DONE], so a finish_reason counts as
+  // an end too.
   if (!complete) throw new TypeError('the stream ended without a finish_reason and without [DONE]');
   const cachedTokens = usage?.prompt_tokens_details?.cached_tokens ?? 0;
   if (usage) yield { type: 'start', promptTokens: usage.prompt_tokens, cachedTokens };

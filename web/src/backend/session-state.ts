@@ -4,9 +4,9 @@ import type { Failure } from '../failure.ts';
 /** The life of one task's engine in the tab. */
 export type SessionState =
   | { readonly name: 'idle' }
-  /** `left`: seconds that it will take yet, where that can be guessed. */
+  /** `done` of `total` bytes; `left`: estimated seconds that remain, where known. */
   | { readonly name: 'downloading' | 'checking'; readonly done: number; readonly total: number; readonly left?: number | undefined }
-  /** Somebody else downloads the model, in another tab as a rule. */
+  /** The model is being downloaded elsewhere, usually in another tab. */
   | { readonly name: 'elsewhere' }
   | { readonly name: 'loading' }
   | { readonly name: 'ready'; readonly info: EngineInfo }

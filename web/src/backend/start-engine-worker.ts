@@ -1,4 +1,4 @@
-/** Starts the worker of an engine, and notices when it does not start. */
+/** Starts an engine's worker, and detects when it does not start. */
 import type { ModelDescription } from '../../../engine/api.ts';
 import { fromPlainError } from '../../../engine/errors.ts';
 import { SourceError } from '../../../sources/index.ts';
@@ -9,19 +9,19 @@ import type { PlacedModel } from '../worker/model-files.ts';
 import type { DescribeMessage, WorkerMessage } from '../worker/protocol.ts';
 import workerUrl from '../worker/engine-worker.ts?worker&url';
 
-/** How long a worker's script may take to come and run, ms. */
+/** Time limit for a worker's script to load and run, in ms. */
 const START_LIMIT = 30_000;
 const NOT_STARTED = 'the script of the engine could not be loaded: check the connection to the server of this page';
 
 export interface StartedWorker {
   readonly worker: Worker;
-  /** Rejects when the script does not come, or says that its work failed. */
+  /** Rejects when the script does not load, or reports that its work failed. */
   readonly failed: Promise<never>;
-  /** Ends it wherever it is. */
+  /** Terminates the worker, whatever it is doing. */
   end(): void;
 }
 
-/** Starts a worker; `onMessage` hears all that it says, and `end` ends it. */
+/** Starts a worker; `onMessage` gets all its messages. */
 export function startEngineWorker(name: string, onMessage: (message: WorkerMessage) => void): StartedWorker {
   const worker = startWorker(workerUrl, name);
   let waiting: ReturnType<typeof setTimeout> | undefined;
@@ -32,7 +32,7 @@ export function startEngineWorker(name: string, onMessage: (message: WorkerMessa
       if (data.type === 'refused') reject(new SourceError(data.error.kind, data.error.message, data.error));
       onMessage(data);
     });
-    // Browsers give no message when the script itself could not be loaded, and no event while they wait for it.
+    // Browsers give no message when the script itself could not be loaded, and fire no event while they wait for it.
     worker.addEventListener('error', (event) => reject(new Error(event.message || NOT_STARTED)));
     waiting = setTimeout(() => reject(new Error(NOT_STARTED)), START_LIMIT);
   });
@@ -44,7 +44,10 @@ export function startEngineWorker(name: string, onMessage: (message: WorkerMessa
   return { worker, failed, end };
 }
 
-/** What a model is, from the headers of its files. Throws EngineError where it cannot be loaded, SourceError where the hub gives none, and the signal's reason. */
+/**
+ * Describes a model from the headers of its files, in a worker. Throws EngineError when it cannot be loaded, SourceError when the hub does
+ * not provide it, and the signal's reason when it aborts.
+ */
 export async function describeFiles(model: PlacedModel, signal: AbortSignal, access?: HubAccess): Promise<ModelDescription> {
   signal.throwIfAborted();
   let tell: (description: ModelDescription) => void = () => {};

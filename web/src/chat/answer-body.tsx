@@ -1,4 +1,4 @@
-/** An answer as far as it is there: a thinking model's thoughts folded away, the text, and what is waited for. */
+/** The body of an answer, complete or not: a thinking model's thoughts, folded, the text, and what it is waiting for. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
@@ -7,7 +7,7 @@ import { Markdown } from '../ui/markdown.tsx';
 import { formatCount } from '../util.ts';
 import type { Message } from './conversation.ts';
 
-/** Without a word for so long a server may be gone: no connection tells that a machine sleeps or its network is off. */
+/** Seconds without text after which a server may be gone: a connection does not show that a machine sleeps or lost its network. */
 const QUIET_SECONDS = 15;
 
 export function AnswerBody({ message }: { message: Message }) {
@@ -28,7 +28,7 @@ export function AnswerBody({ message }: { message: Message }) {
   );
 }
 
-/** Their text is laid out only while it is looked at. */
+/** A thinking model's thoughts, rendered only while they are unfolded. */
 function Thoughts({ message }: { message: Message }) {
   const isOpen = useSignal(false);
   const thoughts = message.thoughts.value;
@@ -44,7 +44,7 @@ function Thoughts({ message }: { message: Message }) {
   );
 }
 
-/** Says so when nothing has come for a while. */
+/** A notice that appears when no text has come for a while. */
 function Quiet({ message, server }: { message: Message; server: string }) {
   const { announcer } = useApp();
   const isQuiet = useSignal(false);

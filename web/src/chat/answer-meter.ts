@@ -6,10 +6,10 @@ type MeteredEvent =
   | { readonly type: 'delta'; readonly tokens: number }
   | { readonly type: 'finish'; readonly reason: FinishReason; readonly completionTokens: number };
 
-/** ms. What comes within less was sent in one piece or two, and its rate would be that of the wire. */
+/** Shortest time, in ms, over which a rate is measured: faster text came in one or two pieces, at the speed of the connection. */
 const SHORTEST_MEASURED = 100;
 
-/** Takes times and counts of one answer. `now` is a clock in ms. */
+/** Measures the times and token counts of one answer. `now` is a clock in ms. */
 export class AnswerMeter {
   readonly #now: () => number;
   readonly #sent: number;
@@ -38,7 +38,7 @@ export class AnswerMeter {
     }
   }
 
-  /** `rate` is 0 where too little time passed to measure one. */
+  /** Returns the statistics; `rate` is 0 when too little time has passed to measure it. */
   stats(): AnswerStats {
     const ms = this.#last - this.#first;
     return {

@@ -1,4 +1,4 @@
-/** How an answer ended, in words for people. Pure, so that it is tested as a table. */
+/** Words for how an answer ended. Pure functions, so that tests can cover them as a table. */
 import { formatCount } from '../util.ts';
 import type { AnswerStats, MessageStatus } from './conversation-data.ts';
 
@@ -9,17 +9,17 @@ const REASONS: Readonly<Record<NonNullable<AnswerStats['reason']>, string>> = {
   content_filter: 'by a filter of the server',
 };
 
-/** Whether a value from outside is one that has words here. */
+/** Whether a value from outside the page is a finish reason that has words here. */
 export const isReason = (value: unknown): boolean => typeof value === 'string' && Object.hasOwn(REASONS, value);
 
-/** How an answer ended; undefined where that is not known. */
+/** Says how an answer ended; undefined where that is not known. */
 export function endWords(status: MessageStatus, { reason }: Pick<AnswerStats, 'reason'>): string | undefined {
   if (status === 'stopped') return 'by you';
   if (status === 'failed') return 'by an error';
   return reason && REASONS[reason];
 }
 
-/** Said of an answer that is not whole; `context` is the model's, where it is known. */
+/** Explains why an answer is cut off; undefined for one that is not. `context` is the model's context length in tokens, where known. */
 export function cutWords({ reason, promptTokens, completionTokens }: AnswerStats, context = Infinity): string | undefined {
   if (reason !== 'length') return undefined;
   if (promptTokens + completionTokens >= context) return 'Cut off here: the context is full. A new conversation has room.';

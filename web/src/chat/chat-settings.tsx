@@ -1,4 +1,4 @@
-/** System prompt of the conversation, sampling, and where the chat is computed. */
+/** Settings beside the chat: the conversation's system prompt, sampling, and where the chat is computed. */
 import { SAMPLING } from '../../../engine/sampling.ts';
 import type { ControlName } from '../../../engine/sampling.ts';
 import { useApp } from '../app.ts';
@@ -58,7 +58,7 @@ function SamplingControl({ name }: { name: ControlName }) {
   );
 }
 
-/** What few people change about how tokens are chosen. Folded, it says what is not as it was. */
+/** The rarely used sampling controls; folded, they show which of them differ from the defaults. */
 function MoreSampling() {
   const { settings } = useApp();
   const { chat, moreSampling } = settings.value;
@@ -95,7 +95,7 @@ const MICROPHONE = [
   ['autoGainControl', 'Level the volume'],
 ] as const;
 
-/** What few people change. */
+/** The rarely changed settings. */
 function MoreSettings() {
   const app = useApp();
   const { microphone, readAnswers } = app.settings.data.value;
@@ -122,7 +122,10 @@ function MoreSettings() {
   );
 }
 
-/** How much of the context the conversation takes, as of the last answer whose prompt was counted: it stays in its place while another is written. */
+/**
+ * Share of the context that the conversation takes, as of the last answer with a counted prompt, so that the number stays while the next
+ * answer is written.
+ */
 function ContextFill({ conversation }: { conversation: Conversation }) {
   const app = useApp();
   const limit = app.choices.about('chat')?.contextLength;
@@ -143,7 +146,7 @@ function ContextFill({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** The last question alone, asked as this page would ask it. */
+/** A curl command that asks the last question alone, with this page's settings. */
 function chatCurl(base: string, model: string, { messages, system }: Conversation, chat: SettingsData['chat']): string {
   const text =
     messages

@@ -70,7 +70,7 @@ export function ChatView() {
   );
 }
 
-/** Closes the drawer; false when none was open. */
+/** Closes the open drawer; returns false when none was open. */
 function closed(drawer: Signal<Drawer | ''>): boolean {
   const wasOpen = drawer.peek() !== '';
   drawer.value = '';
@@ -80,7 +80,7 @@ function closed(drawer: Signal<Drawer | ''>): boolean {
 const DRAWERS = { list: 'Conversations', settings: 'Settings' } as const;
 type Drawer = keyof typeof DRAWERS;
 
-/** On narrow screens, shows what else stands at the side; the same button leads back. */
+/** On narrow screens, opens a drawer with what a wide screen shows at the side, and closes it again. */
 function DrawerButton({ drawer, name }: { drawer: Signal<Drawer | ''>; name: Drawer }) {
   const isOpen = drawer.value === name;
   return (
@@ -90,7 +90,7 @@ function DrawerButton({ drawer, name }: { drawer: Signal<Drawer | ''>; name: Dra
   );
 }
 
-/** Ends the answer and the sound; false when there was neither. */
+/** Stops the answer and the sound; returns false when there was neither. */
 function stopAll(conversation: Conversation, voice: VoiceLoop): boolean {
   if (!conversation.running.peek() && !voice.busy) return false;
   conversation.stop();
@@ -98,13 +98,13 @@ function stopAll(conversation: Conversation, voice: VoiceLoop): boolean {
   return true;
 }
 
-/** After a restart, an answer that the loss of the GPU broke off is written again. */
+/** After a restart, writes the answer again that the loss of the GPU broke off. */
 async function resume(conversation: Conversation): Promise<void> {
   const last = conversation.messages.peek().at(-1);
   if (last?.role === 'assistant' && last.status.peek() === 'failed') await conversation.answer();
 }
 
-/** For somebody who has never heard of it: what this is, where it runs, what to do, and how to bring a model. */
+/** Shown to newcomers in an empty conversation: what this is, where it runs, what to do, and how to add a model. */
 function Welcome({ onPick }: { onPick: (text: string) => void }) {
   const app = useApp();
   const isServer = app.settings.where.value.chat === 'server';
@@ -141,14 +141,14 @@ function Welcome({ onPick }: { onPick: (text: string) => void }) {
   );
 }
 
-/** `/` goes to the composer, Alt+arrows walk the messages. */
+/** Installs the view's keys: `/` focuses the composer, Alt+arrows move between messages. */
 function useChatKeys(): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const composer = document.querySelector<HTMLElement>('.composer textarea');
       const typing = isTyping(event.target);
       if (event.key === '/' && !typing) composer?.focus();
-      // Other fields have a use for these keys: a choice opens.
+      // Not in other fields, which use these keys themselves: a select opens, for example.
       else if ((!typing || event.target === composer) && event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown'))
         walk(event.key === 'ArrowUp' ? -1 : 1);
       else return;

@@ -1,4 +1,4 @@
-/** Where questions are written or spoken. Send becomes Stop in place; writing goes on meanwhile. */
+/** The composer, where questions are written or spoken. Send turns into Stop while an answer is written; typing stays possible. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { ModelPlace } from '../model-place.tsx';
@@ -18,12 +18,12 @@ interface Props {
 export function Composer({ conversation, voice, onSend }: Props) {
   const { conversations } = useApp();
   const area = useRef<HTMLTextAreaElement>(null);
-  // For what is shown; a key that comes before the next rendering asks the conversation itself.
+  // For rendering only; key handlers ask the conversation itself, because a key may come before the next render.
   const running = conversation.running.value;
-  // The text stays in the element, so that typing renders nothing. It is there with the element, before the first paint.
+  // The element holds the text, so that typing renders nothing. A layout effect sets it before the first paint.
   useLayoutEffect(() => {
     if (!isUnderFinger()) area.current!.focus({ preventScroll: true });
-    // What an earlier visit left unsent comes when it has been read.
+    // The unsent text of an earlier visit arrives once it has been read from the store.
     return conversation.draft.subscribe((text) => {
       area.current!.dir = directionOf(text);
       if (area.current!.value !== text) area.current!.value = text;
@@ -77,7 +77,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
 }
 
 const TALLEST = 240; // px
-/** Characters that surely fill it; to lay out a pasted book with every key would make typing slow. */
+/** Number of characters that surely fills the field; measuring a pasted book at every key would make typing slow. */
 const FULL = 4000;
 
 function fit(area: HTMLTextAreaElement): void {
@@ -105,7 +105,7 @@ const PHASE_WORDS = {
   speaking: 'Speaking. Talk to interrupt.',
 } as const;
 
-/** Hold (pointer, Space or Enter) to talk; a short press switches listening on and off, for those who cannot hold. */
+/** Push-to-talk button: hold it (pointer, Space or Enter) to talk; a short press toggles listening, for people who cannot hold. */
 function TalkButton({ voice, conversation }: { voice: VoiceLoop; conversation: Conversation }) {
   const pressed = useRef(0);
   const listening = voice.phase.value === 'listening' || voice.phase.value === 'starting';
@@ -144,11 +144,11 @@ function TalkButton({ voice, conversation }: { voice: VoiceLoop; conversation: C
       }}
       onKeyUp={(event) => {
         if (!isKey(event)) return;
-        // Else Space would be a click as well, in Firefox.
+        // Otherwise Firefox would also turn Space into a click.
         event.preventDefault();
         release();
       }}
-      // What presses for a person (a screen reader, voice control) gives a click alone, of no pointer and no key.
+      // Assistive technology (a screen reader, voice control) sends a click alone, without pointer or key events.
       onClick={(event) => {
         if (event.detail !== 0) return;
         press();

@@ -1,24 +1,24 @@
-/** Plain data of conversations: what is stored and exported. */
+/** Plain data of conversations, as stored and exported. */
 import type { FinishReason } from '../../../engine/api.ts';
 import type { Failure } from '../failure.ts';
 
 export type MessageStatus = 'waiting' | 'writing' | 'done' | 'stopped' | 'failed';
 
-/** What is measured about an answer. */
+/** Statistics of an answer. */
 export interface AnswerStats {
-  /** 0 = not told: servers count at the end, and this answer had none. */
+  /** Tokens of the prompt; 0 = unknown, because servers send counts only at the end of an answer, if at all. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly completionTokens: number;
-  /** ms from sending to the first text. */
+  /** Time from sending to the first text, in ms. */
   readonly firstTokenMs: number;
-  /** Tokens a second after the first. */
+  /** Tokens per second after the first. */
   readonly rate: number;
-  /** Absent where it was broken off. */
+  /** Absent if the answer was broken off. */
   readonly reason?: FinishReason;
 }
 
-/** Plain data of a message: what is stored and exported. */
+/** Plain data of a message, as stored and exported. */
 export interface MessageData {
   readonly id: string;
   readonly role: 'user' | 'assistant';
@@ -37,6 +37,6 @@ export interface ConversationData {
   readonly updated: number;
   readonly system: string;
   readonly messages: readonly MessageData[];
-  /** When it was deleted (ms since 1970); it can be brought back for a while. */
+  /** Time of deletion, in ms since 1970; for a while the conversation can be restored. */
   readonly removed?: number;
 }

@@ -1,4 +1,4 @@
-/** Conversations as a file that the person keeps, and what is taken from one that is brought back. */
+/** Export and import of conversations as a JSON file. */
 import { failure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { isReason } from './answer-words.ts';
@@ -13,15 +13,15 @@ interface ExportFile {
   readonly conversations: readonly ConversationData[];
 }
 
-/** All of them as a JSON document. */
+/** Returns conversations as a JSON document. */
 export function exportFile(conversations: readonly ConversationData[]): string {
   const file: ExportFile = { format: FORMAT, version: VERSION, conversations };
   return JSON.stringify(file, null, 1);
 }
 
 /**
- * The conversations of an export file, whole or not at all: it may have been edited, and what is stored is shown at every visit. Throws an Error that says
- * to people what is wrong with it. What is measured of an answer, and why one failed, is left out where it is not as this page writes it.
+ * Reads the conversations of an export file, all or none: it may have been edited, and what is stored is shown at every visit. Throws an
+ * Error that tells people what is wrong with it. An answer's statistics and failure are dropped when they are not as this page writes them.
  */
 export function readExportFile(text: string): readonly ConversationData[] {
   let file: Fields;
@@ -38,7 +38,7 @@ export function readExportFile(text: string): readonly ConversationData[] {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What has no fields has none that could be used. */
+/** The fields of an unknown value; none if it is not an object. */
 const fieldsOf = (found: unknown): Fields => (typeof found === 'object' && found !== null ? (found as Fields) : {});
 
 const textOf = (found: unknown): string => (typeof found === 'string' ? found : '');

@@ -1,4 +1,4 @@
-/** All conversations, newest first; several may be answering at once. */
+/** The list of conversations, newest first; several may be answering at once. */
 import { useSignal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { download, messageOf } from '../util.ts';
@@ -58,7 +58,7 @@ function ConversationItem({ conversation, onChosen }: { conversation: Conversati
   );
 }
 
-/** All conversations to a file and back. */
+/** Buttons that export all conversations to a file, and import them. */
 function Transfer() {
   const { conversations } = useApp();
   const note = useSignal('');
@@ -84,7 +84,7 @@ function Transfer() {
           class="hidden"
           onChange={(event) => {
             void importFile(event.currentTarget.files?.[0]);
-            // So that the same file, mended, can be chosen again.
+            // Cleared, so that the same file can be chosen again once it is corrected.
             event.currentTarget.value = '';
           }}
         />

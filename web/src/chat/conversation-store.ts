@@ -1,4 +1,4 @@
-/** All conversations, which of them is open, and their storage. */
+/** The store of all conversations, and which of them is open. */
 import { computed, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import type { Services } from '../services.ts';
@@ -19,7 +19,7 @@ export class ConversationStore {
   readonly list: Signal<readonly Conversation[]> = signal([]);
   readonly currentId = signal('');
   readonly current: ReadonlySignal<Conversation>;
-  /** Set when the browser refuses to keep conversations. */
+  /** Message for people while the browser refuses to store conversations; else empty. */
   readonly problem = signal('');
   readonly #app: Services;
   readonly #history = new History();
@@ -47,7 +47,7 @@ export class ConversationStore {
     }
   }
 
-  /** Opens an empty conversation; one that is empty already is used. */
+  /** Opens an empty conversation; reuses one that is empty already. */
   create(): Conversation {
     const empty = this.list.peek().find((conversation) => conversation.messages.peek().length === 0);
     const conversation = empty ?? this.#create();
@@ -70,8 +70,8 @@ export class ConversationStore {
   }
 
   /**
-   * Applies an edit to what is stored of a conversation (`fallback` if nothing is), tells other tabs, and returns what is stored then; undefined where
-   * the browser refused. Never rejects.
+   * Applies an edit to the stored conversation (to `fallback` if it is not stored), tells other tabs, and returns the new stored state;
+   * undefined if the browser refused. Never rejects.
    */
   async store(fallback: ConversationData, edit: Edit): Promise<ConversationData | undefined> {
     if (fallback.id === this.currentId.peek()) keepForTab(CURRENT, fallback.id);
@@ -86,7 +86,7 @@ export class ConversationStore {
     }
   }
 
-  /** Deletes a conversation; for some seconds that can be undone. */
+  /** Deletes a conversation; the deletion can be undone for some seconds. */
   remove(conversation: Conversation): void {
     conversation.stop();
     const removed = Date.now();
@@ -101,12 +101,12 @@ export class ConversationStore {
     this.#offerUndo(conversation, removed, { at, wasOpen });
   }
 
-  /** All conversations that hold something, as a JSON document. */
+  /** Returns all conversations that are not empty, as a JSON document. */
   export(): string {
     return exportFile(this.list.peek().flatMap((entry) => (entry.messages.peek().length > 0 ? [entry.data()] : [])));
   }
 
-  /** Adds the conversations of an export file; returns how many. Throws an Error for people for anything else. */
+  /** Adds the conversations of an export file; returns how many. Throws an Error with a message for people if the text is not one. */
   import(text: string): number {
     const conversations = readExportFile(text);
     for (const data of conversations) this.#add(data);
@@ -124,18 +124,18 @@ export class ConversationStore {
     };
     const purge = (): void => void this.#history.purge(id).catch((error: unknown) => this.#complain(error));
     const label = conversation.title.peek() || 'conversation';
-    // What an earlier visit deleted may be over the time already.
+    // The time to undo a deletion of an earlier visit may be over already.
     if (Date.now() >= removed + UNDO_MS) purge();
     else this.#app.deletions.offer({ id, label, undo, purge }, removed);
   }
 
-  /** Shows what another tab has stored, or no longer does. */
+  /** Shows a change of another tab: a new stored state, or a deletion. */
   async #reload(id: string): Promise<void> {
     const stored = await this.#history.get(id).catch(() => undefined);
     const shown = this.list.peek().find((conversation) => conversation.id === id);
     if (stored && stored.removed === undefined) this.#app.deletions.forget(id);
     if (shown && stored?.removed !== undefined) {
-      // Somebody may be reading it here: it does not go without a word.
+      // The person may be reading it here: the deletion can be undone in this tab too.
       shown.stop();
       this.#takeAway(shown, stored.removed);
     } else if (shown && stored) shown.adopt(stored);
@@ -151,7 +151,7 @@ export class ConversationStore {
     if (wasOpen) this.open(this.list.peek()[0]!.id);
   }
 
-  /** Message ids name the job that writes them: copies get their own. */
+  /** Adds a copy of a conversation. Its messages get new ids, because a message's id names the job that writes it. */
   #add(data: ConversationData): void {
     const messages = data.messages.map((message) => ({ ...message, id: newId() }));
     const conversation = this.#keep(new Conversation(this.#app, this, { ...data, id: newId(), messages }));
@@ -166,7 +166,7 @@ export class ConversationStore {
     return this.#keep(new Conversation(this.#app, this, { id: newId(), title: '', created: now, updated: now, system, messages: [] }));
   }
 
-  /** Keeps what is typed into a conversation; all that are empty share one draft. */
+  /** Keeps the draft of a conversation; all empty conversations share one. */
   #keep(conversation: Conversation): Conversation {
     const isEmpty = (): boolean => conversation.messages.peek().length === 0;
     this.#app.work.texts.keep(() => `draft ${isEmpty() ? '' : conversation.id}`, conversation.draft);
@@ -178,6 +178,9 @@ export class ConversationStore {
   }
 }
 
-/** Of one whose system prompt was typed and taken back nothing is left to be shown, or deleted. */
+/**
+ * Whether a stored conversation is shown: it is not deleted, and has messages or a system prompt. One whose system prompt was typed and
+ * cleared again has neither.
+ */
 const holdsSomething = ({ removed, messages, system }: ConversationData): boolean =>
   removed === undefined && (messages.length > 0 || system !== '');

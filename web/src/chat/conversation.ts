@@ -1,4 +1,4 @@
-/** One conversation and the answer that is being written in it. */
+/** A conversation, and the answer that is being written in it. */
 import { batch, signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import type { ChatMessage } from '../../../engine/api.ts';
@@ -45,7 +45,7 @@ export class Message {
     };
   }
 
-  /** Shows what is stored. */
+  /** Takes over the stored state of the message. */
   take({ text, thoughts = '', status, stats, failure }: MessageData): void {
     this.text.value = text;
     this.thoughts.value = thoughts;
@@ -59,21 +59,24 @@ export class Message {
   }
 }
 
-/** Hears an answer while it is written (the voice loop speaks it). */
+/** Gets an answer while it is written (the voice loop speaks it). */
 export type AnswerListener = (event: { readonly type: 'text'; readonly text: string } | { readonly type: 'end' }) => void;
 
-/** Where changes of a conversation are kept. */
+/** Stores edits of conversations. */
 export interface EditStore {
-  /** Applies a change to what is stored of it, or to `fallback` where nothing is; gives what is stored then, undefined where the browser refused. */
+  /**
+   * Applies an edit to the stored conversation, or to `fallback` if it is not stored; returns the new stored state, undefined if the
+   * browser refused.
+   */
   store(fallback: ConversationData, edit: Edit): Promise<ConversationData | undefined>;
 }
 
-/** ms between two savings of an answer that is being written. */
+/** Time between two saves of an answer that is being written, in ms. */
 const SAVE_EVERY = 1000;
 
 /**
- * What is stored of a conversation, with this tab's changes on top that are not stored yet. Other tabs may change the same one: a change is a
- * function of what is stored, applied in one transaction, and then told to them.
+ * The stored state of a conversation, plus this tab's edits that are not stored yet. Other tabs may edit the same conversation: an edit is
+ * a function of the stored state, applied in one transaction and then announced to them.
  */
 export class Conversation {
   readonly id: string;
@@ -81,17 +84,17 @@ export class Conversation {
   readonly system: Signal<string> = signal('');
   readonly messages: Signal<readonly Message[]> = signal([]);
   readonly running = signal(false);
-  /** Text that the person has typed and not sent. */
+  /** Text that is typed but not sent. */
   readonly draft = signal('');
   readonly #app: Services;
   readonly #store: EditStore;
   #stored: ConversationData;
   readonly #pending = new Set<Edit>();
-  /** Of these, the ones that the browser refused to keep, oldest first: they are stored with the next. */
+  /** The pending edits that the browser refused to store, oldest first; they are stored together with the next one. */
   #refused: readonly Edit[] = [];
-  /** Answers that this tab is writing: here it knows more than the store. */
+  /** Answers that this tab is writing, by id: their state here is newer than the store's. */
   readonly #own = new Map<string, Message>();
-  /** Answers that another tab is writing. */
+  /** Ids of answers that another tab is writing. */
   readonly #followed = new Set<string>();
   #abort: AbortController | undefined;
   /** The system prompt that is being typed, until it is stored. */
@@ -115,13 +118,13 @@ export class Conversation {
     return { ...stored, title: this.title.peek(), system: this.system.peek(), messages };
   }
 
-  /** Adds a question and answers it. */
+  /** Adds a question and writes its answer. */
   async send(text: string, listener?: AnswerListener): Promise<void> {
     this.stop();
     await this.#ask(text, [], listener);
   }
 
-  /** Answers the last question; an answer that is there is replaced. */
+  /** Answers the last question, replacing an answer that exists. */
   async answer(listener?: AnswerListener): Promise<void> {
     this.stop();
     const messages = this.messages.peek();
@@ -144,7 +147,7 @@ export class Conversation {
     await this.#ask(text, dropped);
   }
 
-  /** Kept while it is typed, one change at a time: what is typed meanwhile goes into the next. */
+  /** Stores the system prompt while it is typed, one edit at a time; what is typed meanwhile goes into the next. */
   async setSystem(typed: string): Promise<void> {
     const isKeeping = this.#typed !== undefined;
     this.#typed = typed;
@@ -157,12 +160,12 @@ export class Conversation {
     this.#typed = undefined;
   }
 
-  /** Changes what is stored. Shown at once; never rejects. */
+  /** Applies an edit: shows it at once, then stores it. Never rejects. */
   async change(edit: Edit): Promise<void> {
     await this.#stage(edit)();
   }
 
-  /** Shows what another tab has stored. */
+  /** Takes over the state that another tab has stored. */
   adopt(stored: ConversationData): void {
     this.#stored = stored;
     this.#show();
@@ -174,7 +177,7 @@ export class Conversation {
     await this.#write(answer, chain(takeOut(...dropped), turn), listener);
   }
 
-  /** Shows a change; the function that is returned stores it. */
+  /** Shows an edit; the returned function stores it. */
   #stage(edit: Edit): () => Promise<void> {
     const dated: Edit = (record) => {
       const edited = edit(record);
@@ -213,7 +216,7 @@ export class Conversation {
     for (const message of messages) if (message.isUnfinished && !this.#own.has(message.id)) void this.#follow(message);
   }
 
-  /** Waits for the end of an answer that another tab writes; one whose tab has gone is a stopped one. */
+  /** Waits for the end of an answer that another tab writes; if that tab is closed, the answer counts as stopped. */
   async #follow({ id }: Message): Promise<void> {
     if (this.#followed.has(id)) return;
     this.#followed.add(id);
@@ -222,7 +225,7 @@ export class Conversation {
     await this.change(endOf(id));
   }
 
-  /** Writes an answer, from its place in the conversation to its end. */
+  /** Writes an answer: `edit` puts it into the conversation, then it is generated to its end. */
   async #write(message: Message, edit: Edit, listener?: AnswerListener): Promise<void> {
     const abort = new AbortController();
     this.#abort = abort;
@@ -257,7 +260,7 @@ export class Conversation {
     }
   }
 
-  /** What comes before an answer, other tabs' turns included. */
+  /** The prompt for an answer: all turns before it, those of other tabs included. */
   #prompt(answer: Message): ChatMessage[] {
     const messages = this.messages.peek();
     const before = messages.slice(0, messages.indexOf(answer));
@@ -285,7 +288,7 @@ export class Conversation {
           pacer.add(event.text);
           listener?.({ type: 'text', text: event.text });
         }
-        // What was refused is kept with the next change: each state of an answer would be one more.
+        // While edits are refused, intermediate states are not saved: each would be one more edit to retry.
         if (performance.now() - saved < SAVE_EVERY || this.#refused.length > 0) continue;
         saved = performance.now();
         void this.change(update({ ...message.data(), text: pacer.text, ...(thoughts.text !== '' && { thoughts: thoughts.text }) }));

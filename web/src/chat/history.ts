@@ -1,11 +1,11 @@
-/** Conversations in IndexedDB, one record each. */
+/** Stored conversations in IndexedDB, one record each. */
 import { Database } from '../storage/database.ts';
 import type { ConversationData } from './conversation-data.ts';
 import type { Edit } from './record.ts';
 
 const STORE = 'conversations';
 
-/** Every method rejects where the browser keeps nothing. */
+/** The database of conversations. Every method rejects where the browser stores nothing. */
 export class History {
   readonly #database = new Database({
     name: 'parley',
@@ -21,7 +21,7 @@ export class History {
     return this.#database.get<ConversationData>(STORE, id);
   }
 
-  /** Applies an edit to what is stored (`fallback` if nothing is) in one transaction; returns what is stored then. */
+  /** Applies an edit to a stored conversation (to `fallback` if it is not stored) in one transaction; returns the new state. */
   async edit(fallback: ConversationData, edit: Edit): Promise<ConversationData> {
     const stored = await this.#database.run<ConversationData>([STORE], 'readwrite', (use, give, step) => {
       const store = use(STORE);
@@ -36,7 +36,7 @@ export class History {
     return stored!;
   }
 
-  /** Deletes a conversation that still carries the mark of deletion. */
+  /** Deletes a conversation's record, if it is still marked as deleted. */
   async purge(id: string): Promise<void> {
     await this.#database.run([STORE], 'readwrite', (use) => {
       const store = use(STORE);

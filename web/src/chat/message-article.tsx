@@ -1,4 +1,4 @@
-/** One question or answer, with what can be done with it. */
+/** A question or answer, with its buttons. */
 import { useSignal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { useRemedy } from '../engine-notice.tsx';
@@ -122,7 +122,7 @@ function Cut({ stats }: { stats: AnswerStats }) {
   return words === undefined ? null : <p class="label note">{words}</p>;
 }
 
-/** Rate and first-token time in sight, the rest folded away. */
+/** Statistics of an answer: rate and time to first token visible, the rest folded. */
 function Stats({ stats, status }: { stats: AnswerStats; status: MessageStatus }) {
   const { promptTokens, cachedTokens, completionTokens, firstTokenMs, rate } = stats;
   if (completionTokens === 0) return null;
@@ -157,7 +157,7 @@ function Stats({ stats, status }: { stats: AnswerStats; status: MessageStatus })
   );
 }
 
-/** Few words while the notice below says the same with the same buttons; of an answer that others followed, only what happened to it. */
+/** The failure of an answer: short while the notice below says the same with the same buttons; without buttons if other messages follow. */
 function FailureLine({ message, conversation, isLast }: Pick<Props, 'message' | 'conversation' | 'isLast'>) {
   const app = useApp();
   const problem = message.failure.value!;

@@ -6,8 +6,8 @@ interface Turn {
 }
 
 /**
- * What the model is given of a conversation. An answer without a word (it failed, or was stopped at once) is no turn: questions that follow each
- * other because of it become one, because most chat templates want roles to alternate.
+ * Builds the model's prompt from a conversation. Empty answers (failed, or stopped at once) are left out, and questions that become
+ * neighbours are joined, because most chat templates want roles to alternate.
  */
 export function promptOf(turns: readonly Turn[], system: string): ChatMessage[] {
   const messages: { role: 'system' | 'user' | 'assistant'; content: string }[] = [];

@@ -1,19 +1,19 @@
-/** A question as it was asked. Of a long one (a pasted file) the beginning, and all of it when asked: else the answer would stand pages below. */
+/** A question as it was asked. A long one (a pasted file) is folded to its beginning, so that the answer is not pages below. */
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-/** Characters and lines above which a question is folded. */
+/** A question with more characters or lines is folded. */
 const LONG = { characters: 2000, lines: 30 };
-/** What is shown of it then. */
+/** Characters and lines that a folded question shows. */
 const SHOWN = { characters: 600, lines: 8 };
 
-/** Where a text is folded: at the end of a line or of a word; undefined for one that is shown whole. */
+/** Index at which a text is folded, the end of a line or word; undefined if it is shown whole. */
 export function foldOf(text: string): number | undefined {
   if (text.length <= LONG.characters && text.split('\n', LONG.lines + 1).length <= LONG.lines) return undefined;
   const lines = text.slice(0, SHOWN.characters).split('\n');
   if (lines.length > SHOWN.lines) return lines.slice(0, SHOWN.lines).join('\n').length;
   const space = text.slice(0, SHOWN.characters).search(/\s\S*$/);
-  // A text without spaces is cut anywhere, though not in the middle of a character.
+  // A text without spaces is cut anywhere but within a character.
   return space > SHOWN.characters / 2 ? space : [...text.slice(0, SHOWN.characters)].slice(0, -1).join('').length;
 }
 
@@ -25,7 +25,7 @@ export function Question({ text }: { text: string }) {
   useLayoutEffect(() => {
     if (!toggled.current) return;
     const message = place.current!.closest('.message')!;
-    // Where reading begins; the focus would stay below all that is shown now.
+    // Moves the focus to where reading begins; it would otherwise stay below the text that is now shown.
     if (isOpen.peek()) message.querySelector('h2')!.focus({ preventScroll: true });
     message.scrollIntoView({ block: 'start' });
   }, [isOpen.value]);

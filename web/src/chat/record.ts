@@ -1,16 +1,22 @@
-/** Changes of a stored conversation, as functions: two tabs that both change one apply theirs to what is stored, one after the other. */
+/**
+ * Edits of a stored conversation, as functions of its state: two tabs that edit one conversation apply theirs to the stored state, one
+ * after the other.
+ */
 import type { ConversationData, MessageData, MessageStatus } from './conversation-data.ts';
 import { titleOf } from './sampling.ts';
 
 export type Edit = (record: ConversationData) => ConversationData;
 
-/** Edits as one, the first first. */
+/** Combines edits into one, applied in order. */
 export const chain =
   (...edits: readonly Edit[]): Edit =>
   (record) =>
     edits.reduce((edited, edit) => edit(edited), record);
 
-/** Adds messages at the end, and a title where there is none. A conversation that another tab has deleted is one again: nothing written is lost. */
+/**
+ * Appends messages, and sets the title if there is none. Restores a conversation that another tab has deleted, so that nothing written is
+ * lost.
+ */
 export const append =
   (...messages: readonly MessageData[]): Edit =>
   ({ removed: _, ...record }) => {
@@ -18,7 +24,7 @@ export const append =
     return { ...record, title, messages: [...record.messages, ...messages] };
   };
 
-/** Adds an answer right after its question, whatever other tabs have added behind it. */
+/** Inserts an answer right after its question, whatever other tabs have appended since. */
 export const answerTo =
   (questionId: string, answer: MessageData): Edit =>
   (record) => {
@@ -28,15 +34,15 @@ export const answerTo =
     return { ...record, messages };
   };
 
-/** Puts a message in the place of its former state; one that has been taken out stays out. */
+/** Replaces a message's former state; a message that was taken out stays out. */
 export const update =
   (message: MessageData): Edit =>
   (record) => ({ ...record, messages: record.messages.map((other) => (other.id === message.id ? message : other)) });
 
-/** Whether somebody has to be writing it. */
+/** Whether an answer with this status must have a writer. */
 export const isUnfinished = (status: MessageStatus): boolean => status === 'waiting' || status === 'writing';
 
-/** Ends an answer that nobody writes any more; one that has ended stays as it is. */
+/** Ends an answer that no tab writes any more; one that has ended stays as it is. */
 export const endOf =
   (id: string): Edit =>
   (record) => {
@@ -44,7 +50,7 @@ export const endOf =
     return found && isUnfinished(found.status) ? update({ ...found, status: 'stopped' })(record) : record;
   };
 
-/** Takes out messages, and only those: what another tab added meanwhile stays. */
+/** Takes out these messages only: what another tab has added meanwhile stays. */
 export const takeOut =
   (...ids: readonly string[]): Edit =>
   (record) => ({ ...record, messages: record.messages.filter(({ id }) => !ids.includes(id)) });

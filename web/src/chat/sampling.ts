@@ -4,10 +4,10 @@ import { DEFAULT_SETTINGS } from '../settings.ts';
 import type { SettingsData } from '../settings.ts';
 import { formatStep, seedOf } from '../util.ts';
 
-/** What few people change. */
+/** The rarely used sampling controls: all but temperature. */
 export const RARE_CONTROLS: readonly ControlName[] = CONTROL_NAMES.filter((name) => name !== 'temperature');
 
-/** What differs from the default of that which few people change, in words. */
+/** Describes the rarely used sampling settings that differ from their defaults. */
 export function changedSampling(chat: SettingsData['chat']): readonly string[] {
   const numbers = RARE_CONTROLS.filter((name) => chat[name] !== DEFAULT_SETTINGS.chat[name]).map((name) => {
     const { label, step } = SAMPLING[name].control;
@@ -35,10 +35,10 @@ export function samplingOf({ seed: typed, maxTokens, stop, ...numbers }: Setting
   };
 }
 
-/** The first words of the first question. */
+/** A conversation's title: the first words of its first question. */
 export function titleOf(text: string): string {
   const line = text.trim().split('\n')[0]!;
-  // Not in the middle of a character.
+  // Cut between characters, not within one.
   return line.length <= 48
     ? line
     : `${line

@@ -1,4 +1,4 @@
-/** What the adapter is and can do, whether the kernels are right on it, and where a step's time goes; all of it as a report to paste. */
+/** The device page: the adapter and its features, the kernel self-test, and a profile of a step; all of it can be copied as a report. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { ProfileEntry } from '../../../engine/api.ts';

@@ -1,4 +1,4 @@
-/** What this browser and its adapter offer, as pairs for the page and for a report. */
+/** Facts about the browser and its adapter, as pairs (name, value) for the page and the report. */
 import { EngineError } from '../../../engine/errors.ts';
 
 export interface DeviceFacts {
@@ -19,7 +19,7 @@ const LIMITS = [
   'maxComputeWorkgroupsPerDimension',
 ] as const;
 
-/** Asks the browser; without an adapter the pairs say so. */
+/** Collects the facts; without an adapter they say so. */
 export async function collectFacts(): Promise<DeviceFacts> {
   const browser = browserFacts();
   const { gpu } = navigator as Partial<Navigator>;

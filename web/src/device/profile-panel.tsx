@@ -13,7 +13,7 @@ import { voiceFor } from '../speak/voices.ts';
 import { download, messageOf, sentence } from '../util.ts';
 
 const QUESTION = 'Tell me a short story about a fox.';
-/** Kernels in the table; the rest takes next to no time. */
+/** Most kernels that the table shows; the rest takes next to no time. */
 const SHOWN = 30;
 const TASKS: readonly ModelTask[] = ['chat', 'speech', 'transcription'];
 
@@ -68,7 +68,7 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
   );
 }
 
-/** Loads the task's model if need be, and times one piece of its work. */
+/** Loads the task's model if need be, and profiles one small request. */
 async function measureOnce(app: App, task: ModelTask): Promise<{ readonly profile: readonly ProfileEntry[]; readonly adapter: string }> {
   const session = app.sessions[task];
   if (session.state.peek().name !== 'ready') await app.load(task);
@@ -81,7 +81,7 @@ async function measureOnce(app: App, task: ModelTask): Promise<{ readonly profil
   try {
     for await (const event of runOnce(engine, task, voice)) void event;
   } catch (error) {
-    // An engine whose dispatches are timed is slow.
+    // Turned off again, because timing every dispatch makes an engine slow.
     await engine.profile(false);
     throw error;
   }
@@ -121,7 +121,7 @@ function ProfileTable({ entries, total }: { entries: readonly ProfileEntry[]; to
   );
 }
 
-/** Seconds of a voiced sound at CAPTURE_RATE; silence would be skipped before the GPU sees it. */
+/** Returns some seconds of a voiced sound at CAPTURE_RATE; silence would be skipped before it reaches the GPU. */
 function hum(seconds: number): Float32Array {
   const wave = (i: number, hertz: number): number => Math.sin((2 * Math.PI * hertz * i) / CAPTURE_RATE);
   return Float32Array.from(
@@ -130,7 +130,7 @@ function hum(seconds: number): Float32Array {
   );
 }
 
-/** A small piece of work of the task, spoken by `voice` where it is speech. */
+/** Runs a small request of the task; `voice` is for speech. */
 function runOnce(engine: Pick<Engine, 'chat' | 'synthesize' | 'transcribe'>, task: ModelTask, voice: string): AsyncIterable<unknown> {
   const { signal } = new AbortController();
   if (task === 'chat')

@@ -1,16 +1,16 @@
-/** The device page as Markdown, for a bug report. Holds nothing of conversations. */
+/** The device page as Markdown, for a bug report. Contains nothing of conversations. */
 import type { ProfileEntry } from '../../../engine/api.ts';
 import type { App } from '../app.ts';
 import type { DeviceFacts } from './facts.ts';
 
-/** Everything the page shows. */
+/** Returns everything that the device page shows, as Markdown. */
 export function reportText(app: App, facts: DeviceFacts, profile: readonly ProfileEntry[]): string {
   const { selfTest } = app;
   const list = (pairs: readonly (readonly [string, string | number])[]): string =>
     pairs.map(([name, value]) => `- ${name}: ${value}`).join('\n');
   const info = app.loadedInfo.peek();
   const loaded = Object.entries(app.sessions).flatMap(([task, { state }]) => (state.peek().name === 'ready' ? [task] : []));
-  // An answer of a few words is over before its speed can be measured.
+  // Only answers with a measured rate: one of a few words ends before its rate can be measured.
   const rate = app.conversations.current
     .peek()
     .messages.peek()

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 
-/** Longest task of the main thread and slowest interaction since the page opened, in ms, where the browser tells. */
+/** Longest task of the main thread and slowest interaction since the page opened, in ms, where the browser reports them. */
 export class Responsiveness {
   readonly longestTask = signal(0);
   readonly slowestInteraction = signal(0);

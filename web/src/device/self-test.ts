@@ -1,4 +1,4 @@
-/** Runs the kernel self-test in a worker of its own and keeps its results. */
+/** Runs the kernel self-test in its own worker and keeps the results. */
 import { computed, signal } from '@preact/signals';
 import type { SelfTestMessage } from '../../../test/support/browser/self-test-worker.ts';
 import workerUrl from '../../../test/support/browser/self-test-worker.ts?worker&url';
@@ -7,7 +7,7 @@ import { startWorker } from '../trusted-types.ts';
 export interface CaseResult {
   readonly suite: string;
   readonly name: string;
-  /** Empty = passed. */
+  /** What is wrong; empty = passed. */
   readonly problem: string;
 }
 
@@ -52,7 +52,7 @@ export class SelfTest {
     if (this.state.peek() === 'running') this.#end();
   }
 
-  /** One sentence. */
+  /** The verdict in one sentence. */
   verdict(): string {
     const { length } = this.results.value;
     const failed = this.failures.value.length;

@@ -1,11 +1,11 @@
-/** What a model is, in words. Pure, so that it is tested as a table. */
+/** Words for what a model is. Pure functions, so that tests can cover them as a table. */
 import { formatBytes } from '../util.ts';
 import type { ModelAbout } from './manifest.ts';
 
-/** Languages that are named one by one. */
+/** Most languages that are named one by one; more are counted. */
 const MOST_NAMED = 3;
 
-/** What views say of a model, a few words each. */
+/** Returns what views say about a model, a few words each. */
 export function aboutWords({ contextLength, voices, sampleRate, languages }: ModelAbout): readonly string[] {
   return [
     ...(contextLength === undefined ? [] : [`${contextLength.toLocaleString('en')} tokens of context`]),
@@ -15,7 +15,7 @@ export function aboutWords({ contextLength, voices, sampleRate, languages }: Mod
   ];
 }
 
-/** What it takes of a device's memory, if that is known. */
+/** Says how much device memory a model takes, if that is known. */
 export function memoryWords({ memoryBytes, weightBytes }: ModelAbout): readonly string[] {
   if (memoryBytes !== undefined) return [`about ${formatBytes(memoryBytes)} of memory`];
   return weightBytes === undefined ? [] : [`at least ${formatBytes(weightBytes)} of memory`];
@@ -25,7 +25,7 @@ function languageWords(languages: readonly string[]): string {
   return languages.length > MOST_NAMED ? `${languages.length} languages` : languages.map(languageName).join(', ');
 }
 
-/** The English name of a language's code; the code where it has none. */
+/** Returns the English name of a language code; the code itself where it has none. */
 export function languageName(code: string): string {
   try {
     return new Intl.DisplayNames(['en'], { type: 'language' }).of(code) ?? code;
@@ -34,16 +34,16 @@ export function languageName(code: string): string {
   }
 }
 
-/** Codes with their names, in the order of the names. */
+/** Returns language codes with their names, sorted by name. */
 export function namedLanguages(codes: readonly string[]): readonly (readonly [code: string, name: string])[] {
   return codes.map((code) => [code, languageName(code)] as const).sort(([, a], [, b]) => a.localeCompare(b, 'en'));
 }
 
 const LETTERS = Array.from({ length: 26 }, (_, at) => String.fromCharCode(97 + at));
-/** Codes that a name may be of: all of two letters, and Whisper's of three. */
+/** Candidate codes of a language's name: all of two letters, and Whisper's of three. */
 const CODES = [...LETTERS.flatMap((first) => LETTERS.map((second) => first + second)), 'haw', 'yue'];
 
-/** The code of a language by its English name, as OpenAI's servers call it; what is the name of none stays as it is. */
+/** Returns the code of a language's English name, as OpenAI's servers return it; a text that names no language stays as it is. */
 export function languageCode(name: string): string {
   const names = new Intl.DisplayNames('en', { type: 'language' });
   const code = CODES.find((one) => names.of(one)?.toLowerCase() === name.toLowerCase());

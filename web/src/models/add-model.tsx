@@ -1,4 +1,7 @@
-/** Adds a model by what a person has: a hub id, an address, a folder, a GGUF file. It is looked at first, and fetched when asked. */
+/**
+ * The form that adds a model by a hub id, an address, a folder or a GGUF file. The model is described first, and fetched only when the
+ * person asks for it.
+ */
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { RECOMMENDED_MODELS } from '../../../sources/index.ts';
@@ -14,7 +17,7 @@ export function AddModel() {
   const list = useRef<HTMLUListElement>(null);
   const said = problem.value ?? note.value;
   const before = useRef(said);
-  // What was dropped on another view, or far above, is not in sight.
+  // Scrolled into view, because the model may have been dropped on another view or far above.
   useEffect(() => {
     if (said !== '' && said !== before.current) list.current!.parentElement!.scrollIntoView({ block: 'end' });
     before.current = said;
@@ -91,7 +94,7 @@ function Pickers() {
   const { adding } = useApp();
   const open = (input: HTMLInputElement, describe: typeof describeFolder): void => {
     const files = pickedFiles(input.files ?? []);
-    // The same files may be opened again.
+    // Cleared, so that the same files can be chosen again.
     input.value = '';
     void adding.open(files, describe);
   };

@@ -1,4 +1,4 @@
-/** Adding a model by what a person has: it is looked at first. Goes on while another view is open. */
+/** Work of adding a model: it is looked up and described, and then listed. Continues while another view is open. */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { SourceError } from '../../../sources/index.ts';
@@ -13,10 +13,10 @@ import { describeFolder, describeGguf } from './picked-model.ts';
 import type { RecommendedPlace } from './recommended-work.ts';
 
 export class AddWork {
-  /** Said once. */
+  /** Result of the last attempt, for people. */
   readonly note = signal('');
   readonly problem: Signal<Failure | undefined> = signal(undefined);
-  /** Stops the look that goes on. */
+  /** Aborts the look-up in progress; undefined when there is none. */
   readonly looking: Signal<AbortController | undefined> = signal(undefined);
   readonly #place: RecommendedPlace;
 
@@ -24,7 +24,7 @@ export class AddWork {
     this.#place = place;
   }
 
-  /** Looks a model up and lists it, with its size: nothing is fetched before the person says so there. */
+  /** Looks a model up and lists it with its size; nothing is fetched until the person asks for it there. */
   lookUp(text: string): Promise<void> {
     return this.#look(async (signal) => {
       const { library, finder } = this.#place;
@@ -39,12 +39,12 @@ export class AddWork {
     });
   }
 
-  /** Opens files of the person by their paths. */
+  /** Adds the person's own files, keyed by path. */
   open(files: ReadonlyMap<string, File>, describe: typeof describeFolder): Promise<void> {
     return this.#look((signal) => this.#copy(files, describe, signal));
   }
 
-  /** Opens what was dropped: a folder, or GGUF files. */
+  /** Adds dropped files: a folder, or GGUF files. */
   take(dropped: Promise<ReadonlyMap<string, File>>): Promise<void> {
     return this.#look(async (signal) => {
       const files = await dropped;
@@ -53,7 +53,7 @@ export class AddWork {
     });
   }
 
-  /** Copies files where they can be read and have room. */
+  /** Copies files to the store, if they are a model that can be loaded and there is room. */
   async #copy(files: ReadonlyMap<string, File>, describe: typeof describeFolder, signal: AbortSignal): Promise<string> {
     const picked = await describe(files, this.#place.finder.describe, signal);
     requireFit(picked.manifest, await roomHere());
@@ -62,7 +62,7 @@ export class AddWork {
     return `${picked.manifest.id} is copied into this browser's storage; it is listed below`;
   }
 
-  /** A model that is looked at takes the place of one before it. */
+  /** Runs a look-up, aborting one that is still in progress. */
   async #look(what: (signal: AbortSignal) => Promise<string>): Promise<void> {
     this.looking.peek()?.abort();
     const abort = new AbortController();
@@ -78,5 +78,5 @@ export class AddWork {
   }
 }
 
-/** Where a model's files come from: of a hub with the commit. */
+/** The addresses of a model's files, one per line; those of a hub contain the commit. */
 const addresses = ({ files }: ModelManifest): string => files.map(({ url }) => url).join('\n');

@@ -1,13 +1,13 @@
-/** What a person drops on the page that may be a model: GGUF files, or a folder. */
+/** Models that are dropped on the page: GGUF files, or a folder. */
 
 const isGguf = (name: string): boolean => /\.gguf$/i.test(name);
 
-/** Whether a model is dropped: what holds it is empty once the event is over. */
+/** Whether a drop is a model. Must be called during the event, after which the DataTransfer is empty. */
 export function isModelDrop(dropped: DataTransfer): boolean {
   return [...dropped.files].some(({ name }) => isGguf(name)) || entriesOf(dropped).some(({ isDirectory }) => isDirectory);
 }
 
-/** The files of a drop by their paths, which begin with the folder's name where one was dropped. To be called while the event goes on. */
+/** Returns the files of a drop by path, which begins with the folder's name where one was dropped. Must be called during the event. */
 export async function droppedFiles(dropped: DataTransfer): Promise<ReadonlyMap<string, File>> {
   const loose = [...dropped.files];
   const folder = entriesOf(dropped).find(({ isDirectory }) => isDirectory) as FileSystemDirectoryEntry | undefined;
@@ -21,7 +21,7 @@ const entriesOf = (dropped: DataTransfer): FileSystemEntry[] => [...dropped.item
 
 async function gather(folder: FileSystemDirectoryEntry, files: Map<string, File>): Promise<void> {
   const reader = folder.createReader();
-  // Browsers give a hundred entries at a time.
+  // Browsers return at most a hundred entries per call.
   for (let entries = await read(reader); entries.length > 0; entries = await read(reader)) {
     for (const entry of entries) {
       if (entry.isDirectory) await gather(entry as FileSystemDirectoryEntry, files);

@@ -1,4 +1,4 @@
-/** Parts of files on the network. */
+/** Fetches ranges of files on the network. */
 import { fileRefusal, readFileUrl } from '../../../sources/index.ts';
 import { TOKEN_WORDS, authorization } from './hub-authorization.ts';
 import type { HubAccess } from './hub-authorization.ts';
@@ -13,11 +13,14 @@ export interface RemoteFile {
 
 export interface FetchOptions {
   readonly signal?: AbortSignal | undefined;
-  /** For a hub's files. */
+  /** The hub's token, for a hub's files. */
   readonly access?: HubAccess | undefined;
 }
 
-/** The bytes [start, end) of a file, piece by piece as they come; throws StoreError('network') that names it when fewer come, SourceError where a hub wants a token. */
+/**
+ * Yields the bytes [start, end) of a file, piece by piece as they arrive. Throws StoreError('network') that names the file when fewer
+ * arrive, SourceError when the hub requires a token.
+ */
 export async function* fetchRange(
   { name, size, url }: RemoteFile,
   start: number,
@@ -37,7 +40,7 @@ export async function* fetchRange(
     const hub = { endpoint: place.endpoint, fetch, hasToken: 'authorization' in headers, tokenWords: TOKEN_WORDS };
     throw await fileRefusal(hub, place.id, place.commit, response, name);
   }
-  // A server without ranges sends the file from its beginning, and would go on to its end.
+  // A server without range support sends the whole file from its beginning.
   let skip = response.status === 206 ? 0 : start;
   let left = end - start;
   const reader = response.body.getReader();

@@ -1,4 +1,7 @@
-/** What a person writes where a model is expected, looked up: which files it has, how large they are, and whether it can be loaded here. Nothing of it is fetched but headers. */
+/**
+ * Looks up a model by the text a person typed: which files it has, how large they are, and whether it can be loaded here. Only headers are
+ * fetched.
+ */
 import type { ModelDescription } from '../../../engine/api.ts';
 import { SourceError, chooseModel, fileNameOf, fileUrl, formatSource, parseSource, readRepository } from '../../../sources/index.ts';
 import type { Choice, HubSource, ModelFormat, SourceErrorKind, UrlSource } from '../../../sources/index.ts';
@@ -9,16 +12,19 @@ import type { PlacedModel } from '../worker/model-files.ts';
 import { aboutOf } from './manifest.ts';
 import type { ManifestFile, ModelManifest } from './manifest.ts';
 
-/** How models are looked up; what reads headers needs a worker. */
+/** Dependencies of a look-up; reading headers needs a worker. */
 export interface Finder {
-  /** The hub's address. */
+  /** Base URL of the hub. */
   readonly hub: string;
   readonly access?: HubAccess | undefined;
-  /** Reads a model's headers; throws EngineError for one that cannot be loaded. */
+  /** Describes a model from its headers; throws EngineError if it cannot be loaded. */
   describe(model: PlacedModel, signal: AbortSignal): Promise<ModelDescription>;
 }
 
-/** Finds a model by its hub id (owner/name[@revision][:file or quantisation]) or the https address of a GGUF file. Throws SourceError, EngineError or StoreError, one sentence each. */
+/**
+ * Finds a model by its hub id (owner/name[@revision][:file or quantisation]) or the https address of a GGUF file. Throws SourceError,
+ * EngineError or StoreError, each with one sentence for people.
+ */
 export async function findModel(text: string, finder: Finder, signal: AbortSignal): Promise<ModelManifest> {
   const source = parseSource(text.trim());
   switch (source.kind) {
@@ -39,7 +45,7 @@ export async function findModel(text: string, finder: Finder, signal: AbortSigna
   }
 }
 
-/** What a model is called that is found by a source. */
+/** Returns the id of a model that is found by a source. */
 export function foundId(source: HubSource | UrlSource): string {
   return source.kind === 'hub' ? formatSource(source) : fileNameOf(source.url)!.replace(/\.gguf$/i, '');
 }
@@ -73,13 +79,13 @@ async function findAtAddress(source: UrlSource, finder: Finder, signal: AbortSig
   const size = Number(answer.headers.get('content-length') ?? NaN);
   if (!Number.isSafeInteger(size)) throw refuse('network', 'the server does not say how large the file is');
   const published = sha256 === undefined ? {} : { published: { kind: 'sha256', hex: sha256 } as const };
-  // Pages of other sites may read it without being allowed to.
+  // A header that CORS lets pages read without permission.
   const modified = answer.headers.get('last-modified');
   const files: ManifestFile[] = [{ name, size, url, sha256: [], ...published, ...(modified !== null && { modified }) }];
   return identify({ id: foundId(source), source: 'address', files, choice: { format: 'gguf', main: name } }, finder, signal);
 }
 
-/** Stops with the signal, and says the token to whom it is for. */
+/** Makes a fetch that aborts with the signal and sends the token to the origin that it belongs to. */
 const fetchFor =
   (signal: AbortSignal, access: HubAccess | undefined): typeof fetch =>
   (input, init) => {
@@ -96,7 +102,10 @@ interface Found {
   readonly choice: Pick<Choice, 'format' | 'main'>;
 }
 
-/** What the files are. Those whose headers lie all over them are known by their names, and read when they are here. */
+/**
+ * Describes the found files as a manifest. Formats whose headers are spread over the file are recognised by file name, and described once
+ * they are stored.
+ */
 async function identify({ id, source, files, choice }: Found, finder: Finder, signal: AbortSignal): Promise<ModelManifest> {
   const { format, main } = choice;
   const model = { id, source, files, ...(main !== undefined && { main }) };

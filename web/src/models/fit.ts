@@ -1,22 +1,22 @@
-/** Whether a model can be kept and computed here, as far as the browser tells: asked before anything is fetched. */
+/** Checks, before anything is fetched, whether a model can be stored and run here, as far as the browser tells. */
 import { EngineError } from '../../../engine/errors.ts';
 import { manifestBytes } from './manifest.ts';
 import type { ModelManifest } from './manifest.ts';
 import { StoreError } from './store-error.ts';
 import { formatBytes } from '../util.ts';
 
-/** In bytes; absent where the browser does not say. */
+/** Room for a model, in bytes; absent where the browser does not say. */
 export interface Room {
-  /** That the page may still store. */
+  /** Storage that the page may still use. */
   readonly storageBytes?: number;
-  /** Of the machine. */
+  /** Memory of the machine. */
   readonly memoryBytes?: number;
 }
 
-/** Browsers tell a machine's memory in steps, and say this number, in GiB, of everything above it. */
+/** Most memory that browsers report, in GiB: they round it to steps, and report this for all larger machines. */
 const MOST_TOLD = 8;
 
-/** What there is. WebGPU does not tell a graphics card's memory; no model runs that needs more than the machine has. */
+/** Returns the room on this machine. WebGPU does not report GPU memory, so the machine's memory is the limit. */
 export async function roomHere(): Promise<Room> {
   const { quota, usage = 0 } = (await (navigator.storage as StorageManager | undefined)?.estimate?.()) ?? {};
   const { deviceMemory } = navigator as { readonly deviceMemory?: number };
@@ -26,7 +26,7 @@ export async function roomHere(): Promise<Room> {
   };
 }
 
-/** Throws StoreError('quota') or EngineError('out_of_memory') for a model that is too large; `stored` bytes of it are here already. */
+/** Throws StoreError('quota') or EngineError('out_of_memory') if a model is too large; `stored` bytes of it are in the store already. */
 export function requireFit(manifest: Pick<ModelManifest, 'id' | 'files' | 'about'>, room: Room, stored = 0): void {
   const missing = manifestBytes(manifest) - stored;
   if (missing > (room.storageBytes ?? Infinity)) {

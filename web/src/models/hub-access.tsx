@@ -1,4 +1,4 @@
-/** Which hub is asked, and the token for it: what is sent where, and how long it is kept. */
+/** Settings of the hub: its address, the person's token for it, where that is sent and how long it is kept. */
 import { useSignal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { toFailure } from '../failure.ts';
@@ -8,7 +8,7 @@ import { TextField } from '../ui/fields.tsx';
 const PANEL = 'hub-access';
 const FIELD = 'hub-token';
 
-/** Closed until it is wanted: most models are open to everyone. */
+/** The panel for hub and token, folded at first: most models need no token. */
 export function HubAccessPanel() {
   const app = useApp();
   const { hub } = app.settings.data.value;
@@ -69,7 +69,7 @@ function TokenField({ hub }: { hub: string }) {
   );
 }
 
-/** Leads to the field. */
+/** A button that leads to the token's field. */
 export function TokenButton() {
   const show = (): void => {
     const panel = document.getElementById(PANEL);
@@ -79,5 +79,5 @@ export function TokenButton() {
   return <button onClick={show}>Give a token</button>;
 }
 
-/** A hub's name for people. */
+/** The host of a hub's address, for people; the text itself if it is no URL. */
 export const hostOf = (hub: string): string => (URL.canParse(hub) ? new URL(hub).host : hub);

@@ -1,19 +1,19 @@
-/** What both the page and its workers say to a hub: here is no state, so a worker carries no library of the page. */
+/** Authorization for a hub, for the page and its workers. Without state, so that workers need not bundle the signals library. */
 import type { TokenWords } from '../../../sources/index.ts';
 
-/** A token, and to whom alone it may be said. */
+/** A token, and the only origin that it may be sent to. */
 export interface HubAccess {
   readonly origin: string;
   readonly token: string;
 }
 
-/** How messages speak of it. */
+/** Words for the token in error messages. */
 export const TOKEN_WORDS: TokenWords = { give: "give the hub's token, under Hub and token", place: 'Hub and token' };
 
-/** The header that opens an address; none for anybody but whom the token is for. */
+/** Returns the Authorization header for an address; no header for any origin but the token's. */
 export function authorization(access: HubAccess | undefined, url: string): Readonly<Record<string, string>> {
   return access && originOf(url) === access.origin ? { authorization: `Bearer ${access.token}` } : {};
 }
 
-/** Of an address; undefined where it is none. */
+/** Returns the origin of an address; undefined if it is not a URL. */
 export const originOf = (address: string): string | undefined => (URL.canParse(address) ? new URL(address).origin : undefined);

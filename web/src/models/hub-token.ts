@@ -1,6 +1,7 @@
 /**
- * The person's token for a hub, with which it gives models that are private or have terms. It belongs to the origin it was given for, is sent nowhere else, and is
- * forgotten with the page unless the person wants it kept. Redirects are followed by the browser, which takes it off where they lead to another origin.
+ * The person's token for a hub, for models that are private or have terms to accept. It belongs to the origin that it was given for, is
+ * sent nowhere else, and is forgotten with the page unless the person wants it kept. The browser follows redirects, and drops the token
+ * where they lead to another origin.
  */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
@@ -22,18 +23,21 @@ export class HubToken {
     this.#isKept = signal(kept !== undefined);
   }
 
-  /** Whether it outlives the page. */
+  /** Whether the token is kept beyond this visit. */
   get isKept(): boolean {
     return this.#isKept.value;
   }
 
-  /** What was given for the hub at this address; undefined where nothing was, or for another. */
+  /** Returns the token for the hub at this address; undefined if none was given, or one for another hub. */
   access(hub: string): HubAccess | undefined {
     const given = this.#given.value;
     return given?.origin === originOf(hub) ? given : undefined;
   }
 
-  /** Takes a token for a hub; an empty one forgets what there is. Throws SourceError where it cannot be one, or would be read on the way. */
+  /**
+   * Sets the token for a hub; an empty text forgets it. Throws SourceError if the text cannot be a token, or if it would be sent
+   * unencrypted.
+   */
   give(hub: string, token: string): void {
     if (token === '') return this.#set(undefined);
     const origin = originOf(hub);
@@ -44,7 +48,7 @@ export class HubToken {
     this.#set({ origin, token });
   }
 
-  /** Keeps it in this browser until it is removed, or no longer than the page. */
+  /** Keeps the token in this browser until it is removed, or only as long as the page. */
   keep(isKept: boolean): void {
     this.#isKept.value = isKept;
     this.#set(this.#given.peek());
@@ -56,7 +60,7 @@ export class HubToken {
       if (access && this.#isKept.peek()) this.#storage?.setItem(KEY, JSON.stringify(access));
       else this.#storage?.removeItem(KEY);
     } catch {
-      // A full or forbidden localStorage keeps nothing; the page has it for this visit.
+      // If localStorage is full or forbidden, the token lasts for this visit only.
     }
   }
 }

@@ -1,9 +1,11 @@
-/** What a model consists of; written by the build for the bundled ones, by find-model.ts and picked-model.ts for others. */
+/**
+ * Manifests: the files of a model. The build writes those of the bundled models, find-model.ts and picked-model.ts make those of others.
+ */
 
 import type { ModelDescription, ModelInfo } from '../../../engine/api.ts';
 import type { ModelTask } from '../../../engine/model-types.ts';
 
-/** Bytes a stored and hashed piece of a file; also what a broken download loses at most. */
+/** Bytes per stored and hashed chunk of a file; a broken download loses at most this much. */
 export const CHUNK_BYTES = 8 * 2 ** 20;
 
 export type { ModelTask };
@@ -11,30 +13,30 @@ export type { ModelTask };
 export interface ManifestFile {
   readonly name: string;
   readonly size: number;
-  /** Where it comes from, relative to the page or absolute; absent for files the user picked. */
+  /** Address of the file, relative to the page or absolute; absent for picked files. */
   readonly url?: string;
-  /** SHA-256 of each chunk in hex; empty = unknown before the download (then recorded by it). */
+  /** SHA-256 of each chunk in hex; empty = unknown until the download records them. */
   readonly sha256: readonly string[];
-  /** What its publisher says of the whole file: SHA-256 of its bytes, or the SHA-1 that git gives it (`blob <size>\0`, then the bytes). */
+  /** Hash of the whole file by its publisher: SHA-256 of its bytes, or git's SHA-1 (`blob <size>\0`, then the bytes). */
   readonly published?: { readonly kind: 'sha256' | 'git'; readonly hex: string };
-  /** When its server says that it was last changed, as it says it. */
+  /** The server's Last-Modified header, verbatim. */
   readonly modified?: string;
 }
 
-/** What views say of a model: from its files, and once it was loaded from the engine. What is not known is absent. */
+/** What views say about a model: from its files, and from the engine once it has been loaded. Absent = unknown. */
 export interface ModelAbout {
-  /** What it is published as, such as GGUF Q4_K_M; absent: safetensors. */
+  /** Format in which it is published, such as GGUF Q4_K_M; absent = safetensors. */
   readonly format?: string;
-  /** About what it takes of a device, in bytes; chat: with a conversation that fills its context. */
+  /** Approximate device memory, in bytes; for chat with a conversation that fills the context. */
   readonly memoryBytes?: number;
-  /** Where that is not known: about what its weights take. */
+  /** Approximate bytes of the weights, where memoryBytes is unknown. */
   readonly weightBytes?: number;
-  /** chat: tokens. */
+  /** Context length in tokens (chat). */
   readonly contextLength?: number;
-  /** speech: names; Hz. */
+  /** Names of voices, and sample rate in Hz (speech). */
   readonly voices?: readonly string[];
   readonly sampleRate?: number;
-  /** transcription: ISO 639-1. */
+  /** Languages by ISO 639-1 code (transcription). */
   readonly languages?: readonly string[];
 }
 
@@ -45,15 +47,15 @@ export interface ModelManifest {
   readonly modelType: string;
   readonly source: 'bundled' | 'hub' | 'address' | 'local';
   readonly files: readonly ManifestFile[];
-  /** The file that stands for the model, where that is not the folder of all. */
+  /** Name of the file that is the model; absent = the folder of all files is. */
   readonly main?: string;
   readonly about?: ModelAbout;
 }
 
-/** Longest context of a conversation in a tab, in tokens. */
+/** Most tokens of context in a tab. */
 export const TAB_CONTEXT = 8192;
 
-/** What a description of files says for views. */
+/** Returns a ModelAbout from a description of the model's files. */
 export function aboutOf(description: ModelDescription): ModelAbout {
   const { ownContextLength, weightBytes, tokenBytes, windowBytes = 0 } = description;
   if (ownContextLength === undefined || tokenBytes === undefined) return { ...loadedAbout(description), weightBytes };
@@ -61,7 +63,7 @@ export function aboutOf(description: ModelDescription): ModelAbout {
   return { ...loadedAbout(description), contextLength, memoryBytes: weightBytes + tokenBytes * contextLength + windowBytes };
 }
 
-/** What a loaded model says for views. */
+/** Returns a ModelAbout from a loaded model's info. */
 export function loadedAbout({
   format,
   contextLength,
@@ -78,20 +80,20 @@ export function loadedAbout({
   };
 }
 
-/** Silero VAD's weights in a build and in the repository: they come with the page, and no view lists them. */
+/** Path of Silero VAD's weights in a build and in the repository: they come with the page, and no view lists them. */
 export const VAD_WEIGHTS = 'models/silero-vad/model.safetensors';
 
-/** models/index.json of a build. */
+/** Content of a build's models/index.json. */
 export interface ModelIndex {
   readonly models: readonly ModelManifest[];
 }
 
-/** All bytes of a model. */
+/** Total size of a model's files, in bytes. */
 export function manifestBytes(manifest: Pick<ModelManifest, 'files'>): number {
   return manifest.files.reduce((sum, file) => sum + file.size, 0);
 }
 
-/** Number of chunks a file of `size` bytes is stored in; an empty file has one. */
+/** Number of chunks in which a file of `size` bytes is stored; an empty file has one. */
 export function chunkCount(size: number): number {
   return Math.max(1, Math.ceil(size / CHUNK_BYTES));
 }

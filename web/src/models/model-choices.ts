@@ -1,4 +1,4 @@
-/** What the model of each task is and which voice and language are meant for it, wherever it is computed. */
+/** The model of each task with its chosen voice and language, in the tab or on a server. */
 import type { RemoteEngine } from '../backend/remote-engine.ts';
 import type { SessionState } from '../backend/session-state.ts';
 import type { Settings } from '../settings.ts';
@@ -7,7 +7,7 @@ import { loadedAbout } from './manifest.ts';
 import type { ModelAbout, ModelTask } from './manifest.ts';
 import type { ModelLibrary } from './model-library.ts';
 
-/** What it needs of the app. */
+/** The part of App that ModelChoices uses. */
 export interface ChoicePlace {
   readonly settings: Settings;
   readonly library: ModelLibrary;
@@ -15,7 +15,7 @@ export interface ChoicePlace {
   readonly remote: RemoteEngine;
 }
 
-/** Reads signals, so views that ask render again when the answer changes. */
+/** Reads signals, so views that use it render again when a choice changes. */
 export class ModelChoices {
   readonly #place: ChoicePlace;
 
@@ -23,36 +23,39 @@ export class ModelChoices {
     this.#place = place;
   }
 
-  /** The name of a task's model; undefined for a server's that has not been asked yet. */
+  /** Returns the name of a task's model; undefined for a server that has not been asked yet. */
   name(task: ModelTask): string | undefined {
     const { settings, remote } = this.#place;
     return this.#isServer(task) ? remote.names.value[task] : settings.data.value.models[task];
   }
 
-  /** What is known of it: from the engine once it is loaded, before from its files; undefined where nothing is. */
+  /**
+   * Returns what is known about a task's model: from the engine once it is loaded, before that from its files; undefined where nothing is
+   * known.
+   */
   about(task: ModelTask): ModelAbout | undefined {
     const { library, remote, sessions } = this.#place;
     if (this.#isServer(task)) return remote.abouts.value[task];
     const state = sessions[task].state.value;
     const name = this.name(task)!;
-    // Another one may be loaded yet.
+    // Another model may still be loaded.
     const loaded = state.name === 'ready' ? state.info.models.find((model) => model.task === task && model.id === name) : undefined;
     return loaded ? loadedAbout(loaded) : library.manifest(name)?.about;
   }
 
-  /** The voice for the speech model. */
+  /** The voice of the speech model. */
   get voice(): string {
     const { voice, voices } = this.#place.settings.data.value.speech;
     const own = voices[this.#key('speech')];
     return voiceFor(this.about('speech')?.voices, own === undefined ? [voice] : [own, voice]);
   }
 
-  /** Keeps a voice for the speech model, and for others that have it. */
+  /** Chooses a voice for the speech model, and for other models that have it. */
   setVoice(voice: string): void {
     this.#place.settings.update('speech', { voice, voices: { [this.#key('speech')]: voice } });
   }
 
-  /** The language for the transcription model; empty = found by the model, or its only one. */
+  /** The language for the transcription model; empty = detected by the model, or its only one. */
   get language(): string {
     const { language, languages } = this.#place.settings.data.value.transcription;
     const known = this.about('transcription')?.languages;
@@ -60,7 +63,7 @@ export class ModelChoices {
     return !known || known.includes(chosen) ? chosen : '';
   }
 
-  /** Keeps a language for the transcription model, and for others that know it. */
+  /** Chooses a language for the transcription model, and for other models that know it. */
   setLanguage(language: string): void {
     this.#place.settings.update('transcription', { language, languages: { [this.#key('transcription')]: language } });
   }

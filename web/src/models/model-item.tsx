@@ -1,4 +1,4 @@
-/** A model of the list: what it is, whether it is here, and what can be done with it. */
+/** A model in the list: what it is, whether it is stored, and its buttons. */
 import type { ComponentChildren } from 'preact';
 import { useApp } from '../app.ts';
 import type { SessionState } from '../backend/session-state.ts';
@@ -11,7 +11,7 @@ import type { StoredModel } from './model-store.ts';
 import type { ModelWork } from './model-work.ts';
 import { formatBytes, sentence } from '../util.ts';
 
-/** A model whose files are known. `children` are further words about it. */
+/** A model whose files are known; `children` is further text about it. */
 export function ModelItem({ manifest, children }: { manifest: ModelManifest; children?: ComponentChildren }) {
   const app = useApp();
   const { id, task, modelType, source, about = {} } = manifest;
@@ -49,7 +49,7 @@ export function ModelItem({ manifest, children }: { manifest: ModelManifest; chi
   );
 }
 
-/** The bar of what goes on, and the last word of what went on. */
+/** Progress of the work on a model, and the result of the last work. */
 export function WorkLine({ work }: { work: ModelWork }) {
   return (
     <>
@@ -66,7 +66,10 @@ export function WorkLine({ work }: { work: ModelWork }) {
   );
 }
 
-/** The numbers are no live region: they would be read many times a second. `name` is said where it is not plain what the work is on. */
+/**
+ * A progress bar with numbers, which are no live region: a screen reader would read them many times a second. `name` names the model where
+ * the context does not.
+ */
 export function WorkBar({ work, name }: { work: ModelWork; name?: string }) {
   const running = work.running.value;
   if (!running || running.kind === 'delete') return null;
@@ -130,7 +133,7 @@ function ModelActions({ manifest, work, stored, session }: ActionsProps) {
   );
 }
 
-/** What is done with its engine. */
+/** Buttons that load or unload the model. */
 function SessionActions({ manifest, isHere, session }: Omit<ActionsProps, 'work' | 'stored'> & { readonly isHere: boolean }) {
   const app = useApp();
   const { id, task } = manifest;
@@ -153,7 +156,7 @@ function SessionActions({ manifest, isHere, session }: Omit<ActionsProps, 'work'
     app.settings.update('models', { [task]: id });
     void app.load(task);
   };
-  // Added in this visit: it waits for this.
+  // A model added in this visit: to load it is the likely next step.
   const isNew = app.library.found.value.some((found) => found.id === id);
   return (
     <button class={isNew ? 'primary' : ''} onClick={load} disabled={!['idle', 'failed', 'lost'].includes(session)} {...of('Load')}>
@@ -162,7 +165,7 @@ function SessionActions({ manifest, isHere, session }: Omit<ActionsProps, 'work'
   );
 }
 
-/** A button's name: what it does, and to which model. */
+/** A button's accessible name: what it does, and to which model. */
 const named =
   (id: string) =>
   (what: string): { readonly 'aria-label': string } => ({ 'aria-label': `${what}: ${id}` });

@@ -1,4 +1,4 @@
-/** Which models there are: the build's own, and those in the store. */
+/** The models that can be loaded: the bundled ones, and those in the store. */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import type { ModelIndex, ModelManifest, ModelTask } from './manifest.ts';
@@ -10,14 +10,14 @@ export interface StorageUse {
   readonly persisted: boolean;
 }
 
-/** What is known about the models; `refresh` after every change. */
+/** The list of models; call `refresh` after every change of the store. */
 export class ModelLibrary {
   readonly index: Signal<readonly ModelManifest[]> = signal([]);
-  /** Looked up in this visit; kept only once something of them is stored. */
+  /** Models that were looked up in this visit; they outlive it only once part of them is stored. */
   readonly found: Signal<readonly ModelManifest[]> = signal([]);
   readonly stored: Signal<readonly StoredModel[]> = signal([]);
   readonly storage: Signal<StorageUse | undefined> = signal(undefined);
-  /** Whether this browser keeps models for this page. */
+  /** Whether this browser stores models for this page. */
   readonly canKeep: Signal<boolean> = signal(true);
   readonly #store: ModelStore;
   #refreshing = Promise.resolve();
@@ -26,7 +26,7 @@ export class ModelLibrary {
     this.#store = store;
   }
 
-  /** One after the other: a slow one would else list what has been deleted since. */
+  /** Reads the store again. Calls run one after the other: a slow one could otherwise list models that have been deleted since. */
   refresh(): Promise<void> {
     return (this.#refreshing = this.#refreshing.then(() => this.#refresh()));
   }
@@ -38,12 +38,12 @@ export class ModelLibrary {
     this.storage.value = await storageUse().catch(() => undefined);
   }
 
-  /** Lists a model that was looked up. */
+  /** Adds a model that was looked up to the list. */
   add(manifest: ModelManifest): void {
     this.found.value = [...this.found.peek().filter(({ id }) => id !== manifest.id), manifest];
   }
 
-  /** Everything that can be loaded: the build's models first, then what else is stored or was found. */
+  /** Returns all models that can be loaded: the bundled ones first, then others that are stored or were found. */
   all(): readonly ModelManifest[] {
     const models = new Map<string, ModelManifest>();
     const stored = this.stored.value.map(({ manifest }) => manifest);
@@ -51,7 +51,7 @@ export class ModelLibrary {
     return [...models.values()];
   }
 
-  /** The build's manifest of a model (it may be newer than the stored one), else the stored one. */
+  /** Returns the build's manifest of a model (it may be newer than the stored one), else the stored one. */
   manifest(id: string): ModelManifest | undefined {
     return this.all().find((model) => model.id === id);
   }
@@ -65,7 +65,7 @@ export class ModelLibrary {
   }
 }
 
-/** Undefined where the browser does not say; rejects where the person lets pages keep nothing. */
+/** Returns the use of storage; undefined where the browser does not say. Rejects where pages may store nothing. */
 async function storageUse(): Promise<StorageUse | undefined> {
   const manager = navigator.storage as StorageManager | undefined;
   if (!manager?.estimate) return undefined;

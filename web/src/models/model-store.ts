@@ -1,7 +1,7 @@
 /**
- * Checkpoints in the origin's private file system. A file lies there as chunks of 8 MiB, each a file of its own that appears only when
- * complete: a broken download resumes after its last chunk, a damaged chunk is fetched again alone, and a checkpoint is read as a Blob of its
- * chunks without being copied together.
+ * The store of checkpoints in the origin private file system (OPFS). A file is stored as chunks of 8 MiB, each a file of its own that
+ * appears only when complete: a broken download resumes after its last chunk, a damaged chunk is fetched again alone, and a checkpoint is
+ * read as a Blob of its chunks, without copying them together.
  */
 import { fetchRange } from './fetch-range.ts';
 import type { FetchOptions } from './fetch-range.ts';
@@ -28,23 +28,28 @@ export interface StoredModel {
   readonly complete: boolean;
 }
 
-/** Called with bytes present so far, of the whole model. */
+/** Called with the bytes that are present, and the bytes of the whole model. */
 export type Progress = (done: number, total: number) => void;
 
 const FOLDER = 'models';
-/** How long a deletion waits for who writes the model, ms: a download that was just stopped, or a tab that notes something, ends sooner. */
+/**
+ * How long a deletion waits for a writer of the model, in ms: a download that was just stopped, or a tab that writes a note, ends sooner.
+ */
 const MOMENT = 1000;
 
-/** The models of this origin; every method may throw StoreError. */
+/** The stored models of this origin; every method may throw StoreError. */
 export class ModelStore {
   readonly #access: () => HubAccess | undefined;
 
-  /** `access` is asked for at each download. */
+  /** `access` is called at each download. */
   constructor(access: () => HubAccess | undefined = () => undefined) {
     this.#access = access;
   }
 
-  /** Whether this browser keeps files for this page: not on plain http, in private windows of some browsers, or where the person forbids it. */
+  /**
+   * Whether this browser stores files for this page: not on plain http, in private windows of some browsers, or where the person forbids
+   * it.
+   */
   async isAvailable(): Promise<boolean> {
     return rootFolder().then(
       () => true,
@@ -70,12 +75,12 @@ export class ModelStore {
   }
 
   /**
-   * Fetches what is missing of a model, chunk by chunk; returns the manifest with all hashes known. Where another tab is at it, `waiting` is called, and
-   * what that tab has not brought is fetched afterwards.
+   * Fetches the missing chunks of a model; returns the manifest with all hashes. If another tab is writing the model, calls `waiting`,
+   * waits, and then fetches what that tab has not fetched.
    */
   async download(manifest: ModelManifest, signal: AbortSignal, progress: Progress, waiting?: () => void): Promise<ModelManifest> {
     const work = async (): Promise<ModelManifest> => {
-      // What is stopped may be deleted already, and begins nothing anew.
+      // A stopped download may be deleted already, and must not create the folder again.
       signal.throwIfAborted();
       const folder = (await this.#modelFolder(manifest.id, true))!;
       const known = await takeUp(folder, manifest);
@@ -90,7 +95,7 @@ export class ModelStore {
     }
   }
 
-  /** Stores files the user picked; stopping leaves nothing behind. */
+  /** Stores picked files; an abort leaves nothing behind. */
   async importFiles(manifest: ModelManifest, blobs: ReadonlyMap<string, Blob>, signal: AbortSignal, progress: Progress): Promise<void> {
     await this.#exclusive(manifest.id, async () => {
       const folder = (await this.#modelFolder(manifest.id, true))!;
@@ -103,18 +108,18 @@ export class ModelStore {
     });
   }
 
-  /** Notes what a stored model is found to be once it is loaded. */
+  /** Adds what the engine says about a loaded model to its stored manifest. */
   async note(id: string, about: ModelAbout): Promise<void> {
     const folder = await this.#modelFolder(id, false);
     if (!folder || JSON.stringify((await readManifest(folder))?.about) === JSON.stringify(about)) return;
     await this.#exclusive(id, async () => {
-      // As it is now: another tab may have got the model anew, or deleted it, since.
+      // Read again under the lock: another tab may have fetched the model anew, or deleted it.
       const manifest = await readManifest(folder);
       if (manifest) await writeManifest(folder, { ...manifest, about });
     });
   }
 
-  /** Hashes every stored chunk and removes those that are wrong. Returns the names of files where any was, or is missing. */
+  /** Hashes every stored chunk and removes damaged ones. Returns the names of files with damaged or missing chunks. */
   async verify(id: string, progress: Progress): Promise<string[]> {
     const folder = await this.#modelFolder(id, false);
     const manifest = folder && (await readManifest(folder));
@@ -131,7 +136,7 @@ export class ModelStore {
     return [...damaged];
   }
 
-  /** Removes a chunk that is wrong, and is so yet when no other tab writes the model: one may have mended it, or have brought it just now. */
+  /** Removes a damaged chunk, after hashing it again under the model's lock: another tab may have replaced or fetched it meanwhile. */
   #dropWrong(id: string, folder: FileSystemDirectoryHandle, file: string, index: number): Promise<boolean> {
     return navigator.locks.request(lockOf(id), async () => {
       const known = (await readManifest(folder))?.files.find(({ name }) => name === file)?.sha256[index];
@@ -142,7 +147,7 @@ export class ModelStore {
     });
   }
 
-  /** A stored file as one Blob; undefined when the model has no such file. Throws when a chunk is missing or short. */
+  /** Opens a stored file as one Blob; undefined if the model has no such file. Throws if a chunk is missing or short. */
   async open(id: string, name: string): Promise<Blob | undefined> {
     const folder = await this.#modelFolder(id, false);
     const file = folder && (await readManifest(folder))?.files.find((entry) => entry.name === name);
@@ -164,7 +169,7 @@ export class ModelStore {
     await this.#exclusive(id, work, { signal: AbortSignal.timeout(MOMENT) });
   }
 
-  /** Stores every file of a manifest by `store`, which gives the hashes of its chunks. */
+  /** Stores every file of a manifest by `store`, which returns the hashes of its chunks. */
   async #fill(
     folder: FileSystemDirectoryHandle,
     manifest: ModelManifest,
@@ -174,7 +179,7 @@ export class ModelStore {
     const total = manifestBytes(manifest);
     let done = 0;
     const files: ManifestFile[] = [];
-    // First, so that what a closed tab leaves behind is listed, and can be gone on with or deleted.
+    // Written first, so that what a closed tab leaves behind is listed, and can be resumed or deleted.
     await writeManifest(folder, manifest);
     for (const file of manifest.files) {
       const sha256 = await store(file, (bytes) => progress((done += bytes), total));
@@ -214,7 +219,7 @@ export class ModelStore {
         try {
           for await (const bytes of chunksOf(file, next, to, { signal, access: this.#access() }, advance)) await keep(next++, bytes);
         } catch (error) {
-          // A connection that has brought something is taken up again where it broke.
+          // If the connection has brought anything, resume where it broke.
           if (!(error instanceof StoreError) || error.kind !== 'network' || next === begun) throw error;
         }
       }
@@ -251,7 +256,10 @@ export class ModelStore {
     return models?.getDirectoryHandle(folderName(id), { create }).catch(() => undefined);
   }
 
-  /** One tab writes a model at a time; throws StoreError('busy') where another does, or does so yet when the signal says that it was waited for long enough. */
+  /**
+   * Runs `work` under the model's lock, which one tab holds at a time. Throws StoreError('busy') if another tab holds it, or still does
+   * when the wait's signal aborts.
+   */
   async #exclusive<T>(id: string, work: () => Promise<T>, wait: LockOptions = { ifAvailable: true }): Promise<T> {
     const busy = (): StoreError => new StoreError('busy', `${id} is being written, perhaps by another tab; try again when that is done`);
     let isHeld = false;
@@ -276,13 +284,13 @@ async function rootFolder(): Promise<FileSystemDirectoryHandle> {
 
 const lockOf = (id: string): string => `parley-model-${id}`;
 
-/** Names may hold slashes (hub ids) and anything else a file system dislikes. */
+/** Folder name of a model; ids may contain slashes (hub ids) and other characters that file names cannot. */
 const folderName = (id: string): string => encodeURIComponent(id);
 
 const notAsPublished = (file: ManifestFile): StoreError =>
   new StoreError('damaged', `${file.name} did not arrive as published (its hash differs); try again`);
 
-/** Stores a picked file; gives the hashes of its chunks. */
+/** Stores a picked file; returns the hashes of its chunks. */
 async function copyFile(
   folder: FileSystemDirectoryHandle,
   { name, size }: ManifestFile,
@@ -301,7 +309,7 @@ async function copyFile(
   return sha256;
 }
 
-/** Ascending numbers as runs [from, to). */
+/** Groups ascending numbers into runs [from, to). */
 function runsOf(numbers: readonly number[]): [number, number][] {
   const runs: [number, number][] = [];
   for (const n of numbers) {
@@ -312,7 +320,7 @@ function runsOf(numbers: readonly number[]): [number, number][] {
   return runs;
 }
 
-/** Chunks [first, end) of a file, fetched as one range. */
+/** Yields chunks [first, end) of a file, fetched as one range. */
 async function* chunksOf(
   file: ManifestFile,
   first: number,
@@ -342,7 +350,7 @@ async function* chunksOf(
       }
     }
   } finally {
-    // What is short of a chunk is not kept.
+    // An incomplete chunk is not kept.
     if (filled > 0) advance(-filled);
   }
 }

@@ -1,4 +1,4 @@
-/** What goes on with models while any view is open: downloads, copies, checks and deletions, each with its bar, its way to be stopped and its last word. */
+/** Work on models, whatever view is open: downloads, copies, checks and deletions, each with progress, a way to stop it, and a result. */
 import { computed, signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { Meter, formatSeconds } from '../../../sources/index.ts';
@@ -12,7 +12,7 @@ import type { ModelStore, Progress } from './model-store.ts';
 import type { PickedModel } from './picked-model.ts';
 import { formatBytes } from '../util.ts';
 
-/** What it needs of the app. */
+/** The part of App that work on models uses. */
 export interface WorkPlace {
   readonly library: ModelLibrary;
   readonly store: ModelStore;
@@ -20,7 +20,7 @@ export interface WorkPlace {
   readonly sessions: Readonly<Record<ModelTask, { unload(): void }>>;
 }
 
-/** A moment of work in numbers; bytes a second and seconds where they are known. */
+/** Progress of work: bytes done and total, bytes per second and seconds left where known. */
 interface Amount {
   readonly done: number;
   readonly total: number;
@@ -28,27 +28,27 @@ interface Amount {
   readonly left?: number | undefined;
 }
 
-/** What goes on with a model. */
+/** Kinds of work on a model. */
 type ModelWorkKind = 'fetch' | 'copy' | 'check' | 'delete';
 
-/** Said while somebody else is at it. */
+/** Shown while another tab writes the model. */
 const WAITING = 'Being downloaded already, perhaps in another tab; what is missing then is fetched here';
 
-/** How often what is shown changes, ms. */
+/** Shortest time between updates of the shown progress, in ms. */
 const SHOWN_EVERY = 50;
 
 export class ModelWork {
   readonly id: string;
-  /** Said once; empty while work goes on. */
+  /** Result of the last work, for people; empty while work is running. */
   readonly note = signal('');
   readonly failed = signal(false);
-  /** It failed for want of a token, or of another one. */
+  /** Whether the last work failed because the hub requires a token, or another one. */
   readonly wantsToken = signal(false);
   readonly amount = signal<Amount>({ done: 0, total: 0 });
-  /** What goes on, with what stops it. */
+  /** The running work, with its AbortController; undefined when there is none. */
   readonly running = signal<{ readonly kind: ModelWorkKind; readonly abort: AbortController } | undefined>(undefined);
   readonly share = computed(() => (this.amount.value.total === 0 ? 0 : this.amount.value.done / this.amount.value.total));
-  /** How far it is, how fast, and how long it takes yet. */
+  /** Progress in words: how far, how fast, and how long it will still take. */
   readonly line = computed(() => describeAmount(this.amount.value, this.running.value?.kind === 'fetch'));
   readonly #place: WorkPlace;
 
@@ -57,17 +57,17 @@ export class ModelWork {
     this.id = id;
   }
 
-  /** As it is known now: a download adds hashes. */
+  /** The manifest as the library has it now: a download adds hashes. */
   get #manifest(): ModelManifest {
     return this.#place.library.manifest(this.id)!;
   }
 
-  /** Gets what is missing; true when all is here. */
+  /** Downloads what is missing; true when all of the model is stored. */
   fetch(): Promise<boolean> {
     return this.#run('fetch', (signal, progress) => this.#download(this.#manifest, signal, progress));
   }
 
-  /** Looks a model up, lists it and gets it, where its size was said before. */
+  /** Looks a model up, lists it and downloads it; for models whose size the person has seen already. */
   findAndFetch(find: (signal: AbortSignal) => Promise<ModelManifest>): Promise<boolean> {
     return this.#run('fetch', async (signal, progress) => this.#download(await find(signal), signal, progress));
   }
@@ -95,7 +95,7 @@ export class ModelWork {
       if (isChosen) sessions[task].unload();
       await store.remove(this.id);
       if (isFetchable) return 'Deleted';
-      // Nothing could load it any more.
+      // The deleted model cannot be loaded any more, so the default is chosen.
       if (isChosen) settings.update('models', { [task]: DEFAULT_SETTINGS.models[task] });
       return 'Deleted. To have it again, open its files again.';
     });
@@ -105,7 +105,7 @@ export class ModelWork {
     this.running.peek()?.abort.abort();
   }
 
-  /** Lists a model that has room, if it is not listed yet, and gets what is missing of it. */
+  /** Checks that a model has room, lists it if it is not listed yet, and downloads what is missing. */
   async #download(manifest: ModelManifest, signal: AbortSignal, progress: Progress): Promise<string> {
     const { library, store } = this.#place;
     const stored = library.stored.peek().find((entry) => entry.manifest.id === this.id);
@@ -149,7 +149,7 @@ export class ModelWork {
   }
 }
 
-/** 45 % of 98 MB · 12 MB/s · 5 s left */
+/** Describes progress, such as: 45 % of 98 MB · 12 MB/s · 5 s left. */
 export function describeAmount({ done, total, speed, left }: Amount, isDownload: boolean): string {
   if (total === 0) return '';
   if (isDownload && done >= total) return `${formatBytes(total)} · checking`;
@@ -159,11 +159,11 @@ export function describeAmount({ done, total, speed, left }: Amount, isDownload:
   return parts.join(' · ');
 }
 
-/** The work on each model. */
+/** The ModelWork of each model. */
 export class ModelWorks {
   readonly #place: WorkPlace;
   readonly #works: Signal<ReadonlyMap<string, ModelWork>> = signal(new Map());
-  /** Those that fetch. */
+  /** The works that are downloading. */
   readonly fetching = computed(() => [...this.#works.value.values()].filter(({ running }) => running.value?.kind === 'fetch'));
 
   constructor(place: WorkPlace) {

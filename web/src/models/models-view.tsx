@@ -1,4 +1,4 @@
-/** Presets, models of one's own, and by task which models are here or can be had. */
+/** The models view: presets, adding models, and for each task the bundled, stored and recommended models. */
 import { RECOMMENDED_MODELS } from '../../../sources/index.ts';
 import { useApp } from '../app.ts';
 import { AddModel } from './add-model.tsx';
@@ -37,7 +37,10 @@ export function ModelsView() {
   );
 }
 
-/** The models of a task: those that are here, then the recommended ones. What was looked up in this visit is listed where it was looked up. */
+/**
+ * The models of a task: bundled and stored ones, then the recommended ones. Models looked up in this visit are listed with the form
+ * instead.
+ */
 function TaskModels({ task, name }: { task: ModelTask; name: string }) {
   const { library } = useApp();
   const recommended = RECOMMENDED_MODELS.filter((model) => model.task === task);

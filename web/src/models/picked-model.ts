@@ -1,4 +1,4 @@
-/** A model of files that the person picked: a folder in any format that is read, or a GGUF file. */
+/** Models made of files that the person picked: a folder in any format that the engine reads, or a GGUF file. */
 import type { ModelDescription } from '../../../engine/api.ts';
 import { modelName } from '../../../engine/util/model-name.ts';
 import { SourceError, chooseFiles } from '../../../sources/index.ts';
@@ -9,25 +9,28 @@ import type { ModelManifest } from './manifest.ts';
 
 export interface PickedModel {
   readonly manifest: ModelManifest;
-  /** Only the files that are needed. */
+  /** The files that the model needs, by name. */
   readonly blobs: ReadonlyMap<string, Blob>;
 }
 
 type Describe = (model: PlacedModel, signal: AbortSignal) => Promise<ModelDescription>;
 
-/** What an input gives, by paths that begin with the folder's name where a folder was picked. */
+/** The files of an <input>, by path, which begins with the folder's name where a folder was picked. */
 export const pickedFiles = (files: Iterable<File>): ReadonlyMap<string, File> =>
   new Map([...files].map((file) => [file.webkitRelativePath || file.name, file]));
 
-/** Describes the files of a picked folder; others than the model's are left where they are. Throws SourceError or EngineError, one sentence each. */
+/**
+ * Describes the model in a picked folder; files that do not belong to it are left out. Throws SourceError or EngineError, each with one
+ * sentence for people.
+ */
 export async function describeFolder(files: ReadonlyMap<string, File>, describe: Describe, signal: AbortSignal): Promise<PickedModel> {
   const folder = /^([^/]+)\//.exec([...files.keys()][0] ?? '')?.[1] ?? 'model';
   const blobs = new Map([...files].map(([path, file]) => [path.split('/').slice(1).join('/') || path, file]));
-  // Named apart from the build's own models, a copy of which this may be.
+  // A prefix of its own, because the folder may be a copy of a bundled model.
   return describePicked(`local/${folder}`, blobs, undefined, describe, signal);
 }
 
-/** Describes a GGUF file, or the parts of one. */
+/** Describes a picked GGUF file, or the parts of one. */
 export async function describeGguf(picked: ReadonlyMap<string, File>, describe: Describe, signal: AbortSignal): Promise<PickedModel> {
   const files = [...picked.values()];
   const [first] = files;

@@ -1,4 +1,6 @@
-/** Getting recommended models, one or a preset's three. What can be fetched by a page is on the hub; parts in registries of packages are not. */
+/**
+ * Downloads of recommended models, single or a preset's three. A page can fetch models from the hub, but not parts in package registries.
+ */
 import { signal } from '@preact/signals';
 import { PRESETS, downloadBytes, parseSource, presetModels } from '../../../sources/index.ts';
 import type { RecommendedModel } from '../../../sources/index.ts';
@@ -12,7 +14,7 @@ import type { ModelManifest } from './manifest.ts';
 import type { ModelLibrary } from './model-library.ts';
 import type { ModelWork, ModelWorks } from './model-work.ts';
 
-/** What it needs of the app. */
+/** The part of App that RecommendedWork uses. */
 export interface RecommendedPlace {
   readonly works: ModelWorks;
   readonly library: ModelLibrary;
@@ -20,32 +22,32 @@ export interface RecommendedPlace {
   readonly finder: Finder;
 }
 
-/** Where a page fetches a recommended model: every one is on the hub. */
+/** The source from which a page fetches a recommended model: each one has a source on the hub. */
 export function pageSource({ sources }: RecommendedModel): string {
   return sources.find(({ from }) => parseSource(from).kind === 'hub')!.from;
 }
 
-/** Bytes of it there, as far as somebody has looked. */
+/** Download size in bytes from that source, where known. */
 export function pageBytes(model: RecommendedModel): number | undefined {
   const from = pageSource(model);
   return model.sources.find((source) => source.from === from)?.bytes ?? downloadBytes(model);
 }
 
-/** Bytes that have yet to come; of a download that was paused some are here. */
+/** Bytes that are still missing; a paused download has some already. */
 export function lacking(model: RecommendedModel, library: ModelLibrary): number {
   const stored = library.stored.value.find(({ manifest }) => manifest.id === model.id);
   return stored ? manifestBytes(stored.manifest) - stored.bytes : (pageBytes(model) ?? 0);
 }
 
-/** About what it takes of a device in a tab, which computes as little at once as a server on a software adapter. */
+/** Approximate device memory of a model in a tab, in bytes: a tab's batches are as small as a server's on a software adapter. */
 export const tabBytes = ({ memory }: RecommendedModel): number => memory.software;
 
 export class RecommendedWork {
-  /** The preset that is being fetched. */
+  /** Name of the preset that is being downloaded. */
   readonly preset = signal<string | undefined>(undefined);
-  /** The work on that one of its models whose turn it is. */
+  /** The work on the preset's current model. */
   readonly current = signal<ModelWork | undefined>(undefined);
-  /** What became of the last one. */
+  /** Result of the last download, for people. */
   readonly note = signal('');
   readonly #place: RecommendedPlace;
 
@@ -53,7 +55,7 @@ export class RecommendedWork {
     this.#place = place;
   }
 
-  /** Gets a model whose size was said, and goes on where it broke off. True when all of it is here. */
+  /** Downloads a model, resuming where it broke off; the person has seen its size. True when all of it is stored. */
   async get(model: RecommendedModel): Promise<boolean> {
     const { works, library } = this.#place;
     if (library.isComplete(model.id)) return true;
@@ -61,7 +63,7 @@ export class RecommendedWork {
     return library.manifest(model.id) ? work.fetch() : work.findAndFetch((signal) => this.#find(model, signal));
   }
 
-  /** Gets the models of a preset, one after the other, if there is room for all, and makes them the models of their tasks. */
+  /** Downloads the models of a preset, one after the other, if there is room for all, and selects them for their tasks. */
   async getPreset(name: string): Promise<void> {
     const models = presetModels(PRESETS[name]!);
     const { works, settings } = this.#place;
@@ -83,13 +85,13 @@ export class RecommendedWork {
     }
   }
 
-  /** Stops getting a preset; what came is kept. */
+  /** Stops the download of a preset; what has arrived is kept. */
   stop(): void {
     this.preset.value = undefined;
     this.current.peek()?.stop();
   }
 
-  /** What is missing of several models, and what they need when all are loaded. */
+  /** Combines several models into one, for requireFit: their missing files, and the memory they need when all are loaded. */
   #together(name: string, models: readonly RecommendedModel[]): Pick<ModelManifest, 'id' | 'files' | 'about'> {
     const { library } = this.#place;
     const missing = models.filter(({ id }) => !library.isComplete(id));

@@ -1,4 +1,4 @@
-/** Recommended models in the list, and presets of three. */
+/** Recommended models in the list, and presets of three models. */
 import { PRESETS, parseSource, presetModels } from '../../../sources/index.ts';
 import type { RecommendedModel } from '../../../sources/index.ts';
 import { useApp } from '../app.ts';
@@ -7,7 +7,7 @@ import { TokenButton, hostOf } from './hub-access.tsx';
 import { lacking, pageBytes, pageSource, tabBytes } from './recommended-work.ts';
 import { formatBytes } from '../util.ts';
 
-/** A recommended model: as any other once it was looked up, before with what the table says of it. */
+/** A recommended model: shown like any other once it has been looked up, before that from the table of recommended models. */
 export function RecommendedItem({ model }: { model: RecommendedModel }) {
   const app = useApp();
   const { id, type, licence, good, bad } = model;
@@ -58,13 +58,13 @@ export function RecommendedItem({ model }: { model: RecommendedModel }) {
   );
 }
 
-/** Where a person reads and accepts its terms. */
+/** The hub's page, where the person reads and accepts the model's terms. */
 function hubPage(hub: string, model: RecommendedModel): string {
   const source = parseSource(pageSource(model));
   return `${hub.replace(/\/+$/, '')}/${source.kind === 'hub' ? source.id : ''}`;
 }
 
-/** Three models at once, for a class of machines. */
+/** Presets: three models at once, for a class of machines. */
 export function Presets() {
   const app = useApp();
   const { recommended, library, settings } = app;

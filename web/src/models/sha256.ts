@@ -1,4 +1,4 @@
-/** SHA-256 of data that comes in pieces (FIPS 180-4): `crypto.subtle` wants all of it at once, and a checkpoint's file may be gigabytes. */
+/** Incremental SHA-256 (FIPS 180-4): `crypto.subtle` needs all data at once, and a checkpoint's file may have gigabytes. */
 
 const ROUNDS = 64;
 const BLOCK_BYTES = 64;
@@ -28,7 +28,7 @@ export class Sha256 {
     this.#filled = data.length - at;
   }
 
-  /** The digest in hex; the end of it. */
+  /** Finishes the hash and returns it in hex. */
   hex(): string {
     const length = new DataView(new ArrayBuffer(8));
     length.setBigUint64(0, BigInt(this.#bytes) * 8n);
@@ -66,7 +66,7 @@ export class Sha256 {
 
 const rotate = (x: number, bits: number): number => (x >>> bits) | (x << (32 - bits));
 
-/** The standard's constants, from their definition. */
+/** Derives the standard's constants from their definition. */
 function derive(): { readonly initial: Int32Array; readonly constants: Int32Array } {
   const primes: number[] = [];
   for (let n = 2; primes.length < ROUNDS; n++) if (primes.every((p) => n % p !== 0)) primes.push(n);

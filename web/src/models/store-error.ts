@@ -1,4 +1,4 @@
-/** Why an operation on the store failed, or on what fills it. */
+/** Why an operation on the model store, or a download into it, failed. */
 export class StoreError extends Error {
   readonly kind: 'quota' | 'network' | 'damaged' | 'unavailable' | 'busy';
   constructor(kind: StoreError['kind'], message: string, options?: ErrorOptions) {

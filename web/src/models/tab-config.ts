@@ -1,4 +1,4 @@
-/** What an engine in a tab is told, whatever model it has. */
+/** Settings of engines in tabs, whatever the model. */
 import type { EngineConfig } from '../../../engine/config.ts';
 import { TAB_CONTEXT } from './manifest.ts';
 
@@ -8,10 +8,10 @@ export const TAB_CONFIG: Partial<EngineConfig> = {
   contextLength: TAB_CONTEXT,
   chunkedPrefillSize: 512,
   maxQueuedRequests: 32,
-  // The page's longest answer may be longer than what a small model's context leaves.
+  // The page's limit for answers may exceed what a small model's context leaves.
   autoTruncateMaxTokens: true,
 };
 const TAB_MEMORY = 2 ** 30;
 
-/** Bytes that a tab's engine may plan with: as much as a large model needs with a conversation or two. */
+/** Memory budget of a tab's engine, in bytes: at least TAB_MEMORY, and what a large model needs with a conversation or two. */
 export const tabMemory = (modelBytes = 0): number => Math.max(TAB_MEMORY, 1.5 * modelBytes);

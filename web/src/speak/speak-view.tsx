@@ -1,4 +1,4 @@
-/** Text left, voices right; each take is kept with its seed until it is deleted. */
+/** The speak view: text on the left, voices on the right; each take is kept, with its seed, until it is deleted. */
 import type { Signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
@@ -133,14 +133,14 @@ function SpeakSettings({ text }: { text: string }) {
   );
 }
 
-/** The voices of the model; of a server that was not asked yet, those that every Parley server has. */
+/** The choice of the model's voices; for a server that has not been asked yet, the voices that every Parley server has. */
 function VoiceChoice() {
   const app = useApp();
   const isServer = app.settings.where.value.speech === 'server';
   const voices = app.choices.about('speech')?.voices ?? (isServer ? INTERFACE_VOICES : undefined);
   const chosen = app.choices.voice;
   const list = useRef<HTMLDivElement>(null);
-  // Of dozens the chosen one may lie below what is seen.
+  // Scrolled into view, because the chosen voice may be one of dozens.
   useLayoutEffect(() => {
     const label = list.current?.querySelector<HTMLElement>('label:has(:checked)');
     if (list.current && label) list.current.scrollTop = label.offsetTop - list.current.offsetTop - list.current.clientHeight / 2;

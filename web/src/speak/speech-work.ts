@@ -1,4 +1,7 @@
-/** What the speak view shows, and what goes on while another view is open: the text, the takes, the one that is being made, the sound. */
+/**
+ * State and work of the speak view, which continue while another view is open: the text, the takes, the take that is being made, the
+ * player.
+ */
 import { computed, signal } from '@preact/signals';
 import type { Services } from '../services.ts';
 import { Player } from '../audio/player.ts';
@@ -33,12 +36,12 @@ export class SpeechWork {
     app.work.texts.keep(() => 'speak', this.text);
   }
 
-  /** Makes a take of the text and plays it meanwhile. Call in a click or key handler. */
+  /** Makes a take of the text and plays it meanwhile. Must be called in a click or key handler. */
   make(): void {
     const { speed, seed } = this.#app.settings.data.peek().speech;
     const { voice } = this.#app.choices;
     this.player.unlock();
-    // What was heard before has no button any more: the player belongs to this take.
+    // The player now belongs to this take; the sound before has no button any more.
     this.player.clear();
     this.#abort = new AbortController();
     const { signal } = this.#abort;
@@ -48,7 +51,7 @@ export class SpeechWork {
     void this.takes.run(take, () => take.make(this.#app, this.#listener(take), seedOf(seed), signal));
   }
 
-  /** Stops what is being made, and the sound; false when there was neither. */
+  /** Stops the take that is being made, and the sound; returns false when there was neither. */
   stop(): boolean {
     const wasBusy = this.isMaking.peek() || this.player.playing.peek();
     this.#abort.abort();
@@ -56,7 +59,7 @@ export class SpeechWork {
     return wasBusy;
   }
 
-  /** Plays a take from a place, seconds. */
+  /** Plays a take from a position, in seconds. */
   async play(take: Take, seconds: number): Promise<void> {
     if (this.currentId.peek() !== take.id) this.player.clear();
     this.currentId.value = take.id;
@@ -79,7 +82,7 @@ export class SpeechWork {
     this.currentId.value = '';
   }
 
-  /** The player hears a take only while it is not playing another one. */
+  /** Passes a take's sound to the player as long as the player does not hold another take. */
   #listener(take: Take) {
     const isHeard = (): boolean => this.currentId.peek() === take.id;
     return {

@@ -1,4 +1,4 @@
-/** A take: its waveform, its text to follow, and what can be done with it. */
+/** A take: its waveform, its text to follow, and its buttons. */
 import { writeWav } from '../../../engine/audio/wav.ts';
 import { useApp } from '../app.ts';
 import type { App } from '../app.ts';
@@ -80,7 +80,7 @@ async function save(app: App, take: Take): Promise<void> {
   download(`${take.voice}.wav`, new Blob([wav], { type: 'audio/wav' }));
 }
 
-/** The text; the part that is being heard is marked, and a click plays from there. Without a sound it says only what was to be spoken. */
+/** The take's text, in which the part being played is marked and a click plays from there. Without sound it is plain text. */
 function ReadAlong({ take, player, playing, onPlay }: Omit<TakeProps, 'isCurrent'> & { playing: boolean }) {
   const at = player.position.value;
   if (take.parts.value.length === 0) {

@@ -1,4 +1,4 @@
-/** One text spoken once, while it is made and after. */
+/** A take: one text spoken once, while it is made and afterwards. */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { concatenated } from '../../../engine/util/math.ts';
@@ -10,24 +10,24 @@ import type { WorkData } from '../storage/work-store.ts';
 
 export interface SpokenPart {
   readonly text: string;
-  /** Seconds. */
+  /** Start of the part's sound, in seconds. */
   readonly start: number;
   readonly end: number;
 }
 
 export type TakeStatus = 'making' | 'done' | 'stopped' | 'failed';
 
-/** Plain data of a take: what is stored, its sound aside. */
+/** Plain data of a take as stored, without its sound. */
 export interface TakeData extends WorkData {
   readonly text: string;
   readonly voice: string;
   readonly speed: number;
   readonly status: TakeStatus;
-  /** Hz. */
+  /** Sample rate, in Hz. */
   readonly rate: number;
-  /** Of sound. */
+  /** Duration of the sound, in seconds. */
   readonly seconds: number;
-  /** Seconds of work until the first sound, and for all of it. */
+  /** Seconds until the first sound, and until all of it, without loading the model. */
   readonly firstSound: number;
   readonly work: number;
   readonly parts: readonly SpokenPart[];
@@ -36,17 +36,17 @@ export interface TakeData extends WorkData {
   readonly failure?: Failure;
 }
 
-/** A take that nothing has been made of yet. */
+/** Returns the data of a take that has no sound yet. */
 export function emptyTake(id: string, text: string, voice: string, speed: number): TakeData {
   const nothing = { rate: 24000, seconds: 0, firstSound: 0, work: 0, parts: [], levels: new Float32Array(0) };
   return { id, created: Date.now(), text, voice, speed, status: 'making', ...nothing };
 }
 
-/** Hears a take while it is made. */
+/** Gets a take's sound while it is made. */
 export interface TakeListener {
   start(rate: number): void;
   append(samples: Float32Array): void;
-  /** Its data has changed. */
+  /** The take's data has changed. */
   changed(): void;
   finish(): void;
 }
@@ -66,7 +66,7 @@ export class Take {
   readonly firstSound: Signal<number>;
   readonly work: Signal<number>;
   rate: number;
-  /** Undefined until it is read from the store. */
+  /** All samples; undefined until they are read from the store. */
   #samples: Float32Array | undefined;
   #pieces = 0;
 
@@ -99,22 +99,22 @@ export class Take {
     };
   }
 
-  /** All samples that there are. */
+  /** Returns all samples so far. */
   async sound(app: Services): Promise<Float32Array> {
     this.#samples ??= await app.work.sound(this.id);
     return this.#samples;
   }
 
-  /** Makes the sound, and stores each piece of it; `listener` hears it meanwhile. Never rejects. */
+  /** Synthesises the sound and stores each piece; `listener` gets it meanwhile. Never rejects. */
   async make(app: Services, listener: TakeListener, seed: number | undefined, abort: AbortSignal): Promise<void> {
     let started = performance.now();
     const elapsed = (): number => (performance.now() - started) / 1000;
     app.announcer.say('Making speech');
     try {
       const engine = await app.engine('speech', abort);
-      // Loading the model is not part of the work.
+      // The time to load the model is not counted.
       started = performance.now();
-      // Its voices may have been unknown before.
+      // The model's voices may have been unknown before it was loaded.
       this.voice = app.choices.voice;
       const request = { text: this.text, voice: this.voice, speed: this.speed, ...(seed !== undefined && { seed }) };
       for await (const event of engine.synthesize(request, abort)) {

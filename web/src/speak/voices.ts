@@ -1,18 +1,18 @@
-/** Which voices are offered, and which one speaks. */
+/** The voices that are offered, and the one that speaks. */
 import { OPENAI_VOICES, VOICE_TABLE, parseBlend, resolveVoices } from '../../../engine/util/voices.ts';
 
-/** The names of the speech interface, in its order: every Parley server speaks them, whatever its model. */
+/** Voice names of the speech API, in its order: every Parley server accepts them, whatever its model. */
 export const INTERFACE_VOICES: readonly string[] = [...VOICE_TABLE.keys()].filter((name) => !OPENAI_VOICES.has(name));
 
-/** A model's voices: those of the interface first and in its order, then its own. */
+/** Sorts a model's voices: those of the speech API first, in its order, then the others. */
 export function inOrder(voices: readonly string[]): readonly string[] {
   const rank = (voice: string): number => (INTERFACE_VOICES.includes(voice) ? INTERFACE_VOICES.indexOf(voice) : INTERFACE_VOICES.length);
   return [...voices].sort((a, b) => rank(a) - rank(b));
 }
 
 /**
- * The voice that speaks: of those that were chosen, the model's own choice first, one that it has; else what stands for the last of them, else its first.
- * Where its voices are not known yet, the first that was chosen.
+ * Returns the voice that speaks: the first of `chosen` (which begins with the choice for this model) that the model has; else what stands
+ * for the last of them; else the model's first voice. Where its voices are not known yet, the first of `chosen`.
  */
 export function voiceFor(voices: readonly string[] | undefined, chosen: readonly string[]): string {
   const wanted = chosen.at(-1)!;

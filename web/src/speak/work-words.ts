@@ -1,6 +1,6 @@
 import type { TakeData } from './take.ts';
 
-/** Length, time to first sound, and how much faster than real time it was made. */
+/** Describes a take: its duration, the time to first sound, and how much faster than real time it was made. */
 export function describeWork({ status, seconds, firstSound, work }: Pick<TakeData, 'status' | 'seconds' | 'firstSound' | 'work'>): string {
   if (status === 'making') return seconds === 0 ? 'starting' : `${seconds.toFixed(1)} s so far`;
   if (status === 'failed') return 'failed';

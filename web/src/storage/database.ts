@@ -1,13 +1,13 @@
-/** One transaction of IndexedDB as one promise. */
+/** IndexedDB with one promise per transaction. */
 
 export interface DatabaseShape {
   readonly name: string;
   readonly version: number;
-  /** Makes the stores; called in the transaction that raises the version. */
+  /** Creates the object stores; called in the transaction that raises the version. */
   readonly upgrade: (database: IDBDatabase) => void;
 }
 
-/** Opened at first use; every method rejects where the browser forbids IndexedDB (private windows of some browsers). */
+/** A database that is opened at first use; every method rejects where the browser forbids IndexedDB (private windows of some browsers). */
 export class Database {
   readonly #shape: DatabaseShape;
   #opening: Promise<IDBDatabase> | undefined;
@@ -17,9 +17,9 @@ export class Database {
   }
 
   /**
-   * Runs `act` in one transaction over `stores`; no other tab's comes between its steps. Resolves with what `act` gave when the transaction is complete,
-   * rejects when it was undone. What `act` does once a request is answered goes through `step`: what is thrown there (by Firefox, of values that are too
-   * large) would undo the transaction without its reason.
+   * Runs `act` in one transaction over `stores`, isolated from those of other tabs. Resolves with the result of `act` when the transaction
+   * is complete, rejects when it is rolled back. What `act` does in a request's callback must go through `step`: an exception there
+   * (Firefox throws for values that are too large) would otherwise roll the transaction back without giving its reason.
    */
   async run<T>(
     stores: readonly string[],
@@ -49,7 +49,7 @@ export class Database {
     });
   }
 
-  /** Everything in a store. */
+  /** Returns all records of a store. */
   async all<T>(store: string): Promise<T[]> {
     const found = await this.run<T[]>([store], 'readonly', (use, give) => {
       const request = use(store).getAll();
@@ -69,7 +69,7 @@ export class Database {
     const { name, version, upgrade } = this.#shape;
     return new Promise((resolve, reject) => {
       const fail = (why: string): void => {
-        // So that a later try may succeed.
+        // Forgotten, so that a later try may succeed.
         this.#opening = undefined;
         reject(new Error(why));
       };
@@ -77,7 +77,7 @@ export class Database {
       request.onupgradeneeded = () => upgrade(request.result);
       request.onsuccess = () => {
         const database = request.result;
-        // A tab with a newer page wants to change the stores; this one opens them again when it needs them.
+        // A tab with a newer page wants to change the stores; this tab opens the database again when it needs it.
         database.onversionchange = () => (database.close(), (this.#opening = undefined));
         database.onclose = () => (this.#opening = undefined);
         resolve(database);

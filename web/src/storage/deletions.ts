@@ -1,15 +1,15 @@
-/** What has been deleted and can still be brought back. */
+/** Deletions that can still be undone. */
 import { signal } from '@preact/signals';
 
-/** ms in which a deletion can be undone. */
+/** Time in which a deletion can be undone, in ms. */
 export const UNDO_MS = 10_000;
 
 export interface Deletion {
   readonly id: string;
-  /** What was deleted, for people. */
+  /** Name of what was deleted, for people. */
   readonly label: string;
   readonly undo: () => void;
-  /** Called when it can no longer be undone. */
+  /** Deletes for good; called when the deletion can no longer be undone. */
   readonly purge: () => void;
 }
 
@@ -27,7 +27,7 @@ export class Deletions {
     this.#withdraw(deletion, deletion.undo);
   }
 
-  /** It was brought back elsewhere. */
+  /** Drops a deletion that was undone in another tab. */
   forget(id: string): void {
     this.list.value = this.list.peek().filter((deletion) => deletion.id !== id);
   }

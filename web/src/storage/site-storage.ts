@@ -1,4 +1,4 @@
-/** What outlives the page, or a reload of it; undefined where the person lets pages keep nothing: there even to ask for it throws. */
+/** Returns localStorage or sessionStorage; undefined where the person lets pages store nothing, where even reading the property throws. */
 export function siteStorage(kind: 'localStorage' | 'sessionStorage'): Storage | undefined {
   try {
     return globalThis[kind];
@@ -7,11 +7,11 @@ export function siteStorage(kind: 'localStorage' | 'sessionStorage'): Storage | 
   }
 }
 
-/** Keeps a text over a reload of the page, where there is room for it: other pages of this address may have filled what they share. */
+/** Keeps a text over a reload of the page, if there is room: other pages of this origin may have filled the storage they share. */
 export function keepForTab(key: string, text: string): void {
   try {
     siteStorage('sessionStorage')?.setItem(key, text);
   } catch {
-    // The next visit begins without it.
+    // No room: the text does not survive the reload.
   }
 }

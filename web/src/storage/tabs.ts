@@ -1,36 +1,38 @@
-/** What the tabs of this page tell each other: which stored thing has changed, and which job somebody still works on. */
+/** Communication between the tabs of this page: which stored record has changed, and which jobs are running. */
 
-/** Names what was changed in the store; whoever shows it reads it again. */
+/** Names a changed record; tabs that show it read it again. */
 export interface Change {
   readonly kind: 'conversation' | 'take' | 'transcript';
   readonly id: string;
 }
 
 export class Tabs {
-  /** Undefined on plain http, and where the person lets pages keep nothing. */
+  /** Web Locks; undefined on plain http, and where the person lets pages store nothing. */
   readonly #locks = usableLocks();
   readonly #channel = typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel('parley');
 
-  /** Tells the other tabs. */
+  /** Announces a change to the other tabs. */
   tell(change: Change): void {
     this.#channel?.postMessage(change);
   }
 
-  /** Hears what other tabs have changed. */
+  /** Calls `heard` with the id of each record of a kind that another tab has changed. */
   listen(kind: Change['kind'], heard: (id: string) => void): void {
     this.#channel?.addEventListener('message', ({ data }: MessageEvent<Change>) => {
       if (data.kind === kind) heard(data.id);
     });
   }
 
-  /** Holds a job's name while `work` goes on, so that other tabs know that it lives. */
+  /** Holds the lock of a job while `work` runs, so that other tabs know that the job is alive. */
   async hold<T>(job: string, work: () => Promise<T>): Promise<T> {
     const locks = await this.#locks;
-    // The lock manager wraps nothing: what `work` throws comes out.
+    // The lock manager does not wrap errors: what `work` throws is thrown here.
     return locks ? locks.request(lockOf(job), work) : work();
   }
 
-  /** Holds a name for as long as this page lives; false when another tab goes on holding it. A page that is loaded again gets it from the one before. */
+  /**
+   * Holds a name as long as this page lives; returns false if another tab keeps holding it. A reloaded page gets it from its predecessor.
+   */
   async claim(name: string): Promise<boolean> {
     const locks = await this.#locks;
     if (!locks) return true;
@@ -40,13 +42,13 @@ export class Tabs {
     });
   }
 
-  /** Resolves when no tab holds the job; at once where the browser gives the page no locks. */
+  /** Resolves when no tab holds the job; at once where the browser has no Web Locks for the page. */
   async released(job: string): Promise<void> {
     const locks = await this.#locks;
     await locks?.request(lockOf(job), { mode: 'shared' }, () => undefined);
   }
 
-  /** The jobs that any tab holds now. */
+  /** Returns the jobs that any tab holds now. */
   async held(): Promise<ReadonlySet<string>> {
     const locks = await this.#locks;
     const { held = [] } = (await locks?.query()) ?? {};
@@ -54,7 +56,7 @@ export class Tabs {
   }
 }
 
-/** ms in which the page before this one has surely gone. */
+/** Time after which the predecessor of a reloaded page is surely gone, in ms. */
 const CLAIM_MS = 1000;
 
 const lockOf = (job: string): string => `parley-job-${job}`;

@@ -1,4 +1,4 @@
-/** What is being typed, kept while it is typed. */
+/** Stores unsent texts while they are typed. */
 import type { Signal } from '@preact/signals';
 import { newId } from '../util.ts';
 import type { Database } from './database.ts';
@@ -7,17 +7,17 @@ import type { Tabs } from './tabs.ts';
 
 interface KeptText {
   readonly key: string;
-  /** Two tabs may type into the same field: each keeps its own text. */
+  /** Name of the tab: two tabs may type into the same field, and each keeps its own text. */
   readonly tab: string;
   readonly text: string;
-  /** ms since 1970. */
+  /** Time of the last change, in ms since 1970. */
   readonly time: number;
 }
 
 const TAB = 'parley.tab';
 const LONGEST_MS = 30 * 24 * 3600 * 1000;
 
-/** Writes texts to a store with the key path `[key, tab]`. */
+/** Keeps texts in an object store with the key path `[key, tab]`. */
 export class TextKeeper {
   readonly #database: Database;
   readonly #store: string;
@@ -35,7 +35,7 @@ export class TextKeeper {
     this.#found = this.#load().catch(() => new Map());
   }
 
-  /** Brings back what was typed at the last visit, unless the person types already, and keeps every change from now on. */
+  /** Restores the text of the last visit, unless the person has typed already, and stores every change from now on. */
   keep(key: () => string, text: Signal<string>): void {
     const initial = text.peek();
     void this.#found.then((found) => {
@@ -45,7 +45,7 @@ export class TextKeeper {
       text.subscribe((value) => {
         if (value === last) return;
         last = value;
-        // What was found is old now: a conversation that is made later must not begin with it.
+        // The stored text is outdated now: a conversation that is created later must not begin with it.
         found.delete(key());
         void this.#save(key(), value === initial ? undefined : value);
       });
@@ -53,8 +53,8 @@ export class TextKeeper {
   }
 
   /**
-   * The name of this tab, which stays over a reload; for as long as the tab lives, its texts are nobody else's. A duplicated tab finds the name of the
-   * first one in its storage, and takes one of its own.
+   * Returns the name of this tab, which survives a reload; while the tab lives, no other tab takes over its texts. A duplicated tab finds
+   * the name of the first one in its sessionStorage, and takes a new one.
    */
   async #claim(): Promise<string> {
     const before = siteStorage('sessionStorage')?.getItem(TAB);
@@ -65,7 +65,7 @@ export class TextKeeper {
     return tab;
   }
 
-  /** By key: this tab's own texts, else the newest of a tab that is gone. */
+  /** Returns the stored texts by key: this tab's own, else the newest of a closed tab. */
   async #load(): Promise<Map<string, string>> {
     const here = await this.#tab;
     const texts = await this.#database.all<KeptText>(this.#store);
@@ -76,14 +76,14 @@ export class TextKeeper {
     return new Map([...others, ...own].map(({ key, text }) => [key, text]));
   }
 
-  /** One write at a time: what is typed meanwhile goes into the next. */
+  /** Stores a text. One write runs at a time; what is typed meanwhile goes into the next. */
   async #save(key: string, text: string | undefined): Promise<void> {
     this.#unsaved.set(key, text);
     if (this.#saving) return;
     this.#saving = true;
     for (const [next, value] of this.#unsaved) {
       this.#unsaved.delete(next);
-      // Where nothing can be kept, the person has been told of the work itself.
+      // Where nothing can be stored, the person is told so by the work itself.
       await this.#write({ key: next, tab: await this.#tab }, value).catch(() => undefined);
     }
     this.#saving = false;

@@ -1,4 +1,4 @@
-/** A list of work (takes, transcripts) that lives as long as the page, is stored, and is the same in every tab. */
+/** A list of takes or transcripts that lives as long as the page, is stored, and is the same in every tab. */
 import { signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import { UNDO_MS } from './deletions.ts';
@@ -12,7 +12,7 @@ interface WorkItem<Data extends WorkData> {
   data(): Data;
 }
 
-/** What the list shares with the rest of the page. */
+/** The part of App that the list uses. */
 export interface WorkPlace {
   readonly work: WorkStore;
   readonly tabs: Tabs;
@@ -22,10 +22,10 @@ export interface WorkPlace {
 interface Options<Data extends WorkData, Item extends WorkItem<Data>> {
   readonly kind: WorkKind;
   readonly isRunning: (data: Data) => boolean;
-  /** Makes an item of what is stored. `isAlive`: some tab works on it; a running one that nobody works on has stopped. */
+  /** Makes an item from its stored data. `isAlive`: some tab works on it; an item stored as running without that counts as stopped. */
   readonly revive: (data: Data, isAlive: boolean) => Item;
   readonly labelOf: (item: Item) => string;
-  /** Ends what goes on with an item that is taken away: its job, and its sound. */
+  /** Stops the job and the sound of an item that is removed. */
   readonly leave: (item: Item) => void;
 }
 
@@ -33,9 +33,9 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
   readonly #items: Signal<readonly Item[]> = signal([]);
   readonly #place: WorkPlace;
   readonly #options: Options<Data, Item>;
-  /** Items whose job runs in this tab: here it knows more than the store. */
+  /** Items whose job runs in this tab, by id: their state here is newer than the store's. */
   readonly #own = new Map<string, Item>();
-  /** Deleted for good: what their jobs still store must not bring them back. */
+  /** Ids that are deleted for good: what their jobs still store must not restore them. */
   readonly #purged = new Set<string>();
   readonly #followed = new Set<string>();
 
@@ -57,7 +57,7 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
     }
   }
 
-  /** Adds an item and runs a job on it, after one that may be running; other tabs know that it is running. */
+  /** Adds an item and runs a job on it, after one that may still be running; other tabs see it as running. */
   async run(item: Item, job: () => Promise<void>): Promise<void> {
     const { work, tabs } = this.#place;
     this.#insert(item);
@@ -70,12 +70,12 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
     });
   }
 
-  /** Stores how far a job has come. */
+  /** Stores the current state of a job's item. */
   save(item: Item): void {
     if (!this.#purged.has(item.id)) void this.#place.work.put(this.#options.kind, item.data());
   }
 
-  /** Deletes an item; for some seconds that can be undone. */
+  /** Deletes an item; the deletion can be undone for some seconds. */
   remove(item: Item): void {
     const removed = Date.now();
     this.#options.leave(item);
@@ -95,7 +95,7 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
       this.#purged.add(id);
       void work.remove(this.#options.kind, id);
     };
-    // What an earlier visit deleted may be over the time already.
+    // The time to undo a deletion of an earlier visit may be over already.
     if (Date.now() >= removed + UNDO_MS) purge();
     else deletions.offer({ id, label: this.#options.labelOf(item), undo, purge }, removed);
   }
@@ -121,7 +121,7 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
       this.#place.deletions.forget(id);
     }
     if (!shown) return;
-    // Somebody may be making or hearing it here: that stops, as an answer does.
+    // It may be in use here: its job and sound stop, as an answer does.
     this.#options.leave(shown);
     this.#drop(id);
     if (data?.removed !== undefined) this.#offerUndo(shown, data.removed);
@@ -133,7 +133,7 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
     if (isAlive) void this.#follow(data.id);
   }
 
-  /** Waits for the end of another tab's job. */
+  /** Follows another tab's job to its end. */
   async #follow(id: string): Promise<void> {
     if (this.#followed.has(id)) return;
     this.#followed.add(id);

@@ -1,4 +1,4 @@
-/** Takes, transcripts, their sound and what is being typed, in IndexedDB. Conversations have a database of their own (chat/history.ts). */
+/** Takes, transcripts, their sound and unsent texts in IndexedDB. Conversations have a database of their own (chat/history.ts). */
 import { signal } from '@preact/signals';
 import { concatenated } from '../../../engine/util/math.ts';
 import { whyNotKept } from '../util.ts';
@@ -8,24 +8,24 @@ import { TextKeeper } from './text-keeper.ts';
 
 export type WorkKind = 'take' | 'transcript';
 
-/** What is stored of a piece of work, its sound aside. */
+/** Stored fields that takes and transcripts share. */
 export interface WorkData {
   readonly id: string;
-  /** ms since 1970. */
+  /** Time of creation, in ms since 1970. */
   readonly created: number;
-  /** When it was deleted (ms since 1970); it can be brought back for a while. */
+  /** Time of deletion, in ms since 1970; for a while the item can be restored. */
   readonly removed?: number;
 }
 
 const SOUNDS = 'sounds';
 const TEXTS = 'texts';
 
-/** The stored work of this origin. Nothing rejects: what cannot be kept stays in the page, and `problem` says so. */
+/** The stored work of this origin. Nothing rejects: what cannot be stored stays in the page, and `problem` says so. */
 export class WorkStore {
-  /** Set when the browser refuses to keep work. */
+  /** Message for people while the browser refuses to store work; else empty. */
   readonly problem = signal('');
   readonly texts: TextKeeper;
-  /** Owners of sounds of which a piece is missing; as long as there are any, the problem is not over. */
+  /** Owners of sounds with a missing piece; the problem stays as long as there are any. */
   readonly #cut = new Set<string>();
   readonly #tabs: Tabs;
   readonly #database = new Database({
@@ -33,7 +33,7 @@ export class WorkStore {
     version: 1,
     upgrade: (database) => {
       for (const kind of ['take', 'transcript'] satisfies WorkKind[]) database.createObjectStore(kind, { keyPath: 'id' });
-      // By owner and place, so that a growing sound is written once and not again with every piece.
+      // Keyed by owner and index, so that a growing sound is not written again with every piece.
       database.createObjectStore(SOUNDS);
       database.createObjectStore(TEXTS, { keyPath: ['key', 'tab'] });
     },
@@ -52,12 +52,12 @@ export class WorkStore {
     return this.#guard(this.#database.get<T>(kind, id), undefined);
   }
 
-  /** Stores a record; the mark of a deletion stays on it. */
+  /** Stores a record; its mark of deletion stays. */
   async put(kind: WorkKind, record: WorkData): Promise<void> {
     await this.edit(kind, record, (stored) => ({ ...record, ...(stored.removed !== undefined && { removed: stored.removed }) }));
   }
 
-  /** Applies an edit to what is stored (`fallback` if nothing is) in one transaction, and tells the other tabs. */
+  /** Applies an edit to a stored record (to `fallback` if it is not stored) in one transaction, and tells the other tabs. */
   async edit<Data extends WorkData>(kind: WorkKind, fallback: Data, edit: (stored: Data) => Data): Promise<void> {
     await this.#write([kind], (use, step) => {
       const store = use(kind);
@@ -67,7 +67,7 @@ export class WorkStore {
     this.#tabs.tell({ kind, id: fallback.id });
   }
 
-  /** Stores piece `index` of a sound. After one that could not be kept none is: it would be heard in the place of the missing one. */
+  /** Stores piece `index` of a sound. After a piece that could not be stored no further ones are: they would be played in its place. */
   async putSound(owner: string, index: number, samples: Float32Array): Promise<void> {
     if (this.#cut.has(owner)) return;
     await this.#write(
@@ -77,7 +77,7 @@ export class WorkStore {
     );
   }
 
-  /** The pieces of a sound, joined; empty when nothing is stored. */
+  /** Returns the joined pieces of a sound; empty when nothing is stored. */
   async sound(owner: string): Promise<Float32Array> {
     const reading = this.#database.run<Float32Array[]>([SOUNDS], 'readonly', (use, give) => {
       const request = use(SOUNDS).getAll(piecesOf(owner));

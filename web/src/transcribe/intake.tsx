@@ -1,4 +1,4 @@
-/** Where sound comes in: dropped or chosen files, or the microphone. */
+/** Intake of sound: dropped or chosen files, or the microphone. */
 import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
@@ -22,7 +22,7 @@ export function Intake({
   const recording = useSignal(false);
   const problem = useSignal('');
   const microphone = useRef(new Microphone()).current;
-  // A recording ends when its view is left, and is heard all the same.
+  // Leaving the view ends a recording, which is transcribed all the same.
   useEffect(
     () => async () => {
       const samples = await microphone.stop();
@@ -45,7 +45,7 @@ export function Intake({
       });
       recording.value = true;
     } catch (error) {
-      // The view was left, or the button pressed again, before it was open.
+      // An abort means that the view was left, or the button pressed again, before the microphone was open.
       if (!isAbort(error)) problem.value = messageOf(error);
     }
   };
@@ -68,15 +68,15 @@ export function Intake({
   );
 }
 
-/** Files may be dropped anywhere in the view; `over` while they are held above it. */
+/** Accepts files that are dropped anywhere in the view; `over` is true while they are dragged above it. */
 function useFileDrop(over: Signal<boolean>, onFiles: (files: readonly File[]) => void): void {
   const latest = useRef(onFiles);
   latest.current = onFiles;
-  // With the view, so that no file is missed.
+  // A layout effect, so that the listeners exist as soon as the view does.
   useLayoutEffect(() => {
     const onDrag = (event: DragEvent): void => {
       over.value = event.type === 'dragover' && (event.dataTransfer?.types.includes('Files') ?? false);
-      // A model goes to the list of models.
+      // A dropped model is not a recording: the shell takes it.
       if (event.type === 'drop' && event.dataTransfer && !isModelDrop(event.dataTransfer)) latest.current([...event.dataTransfer.files]);
     };
     const types = ['dragover', 'dragleave', 'drop'] as const;

@@ -1,4 +1,4 @@
-/** Long recordings in pieces, one after the other: a server limits its uploads, and what was heard so far is seen before the end. */
+/** Transcribes long recordings in pieces, one after the other: servers limit uploads, and text appears before the end. */
 import type { TranscriptSegment, TranscriptionEvent, TranscriptionRequest } from '../../../engine/api.ts';
 import { splitAtPauses } from '../../../engine/audio/windows.ts';
 import type { AudioWindow } from '../../../engine/audio/windows.ts';
@@ -6,10 +6,10 @@ import type { TaskEngine } from '../backend/remote-engine.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { nextTask } from '../util.ts';
 
-/** Some windows of the model, 1.9 MB as a file, and a few milliseconds of the page's time to cut. */
+/** Seconds per piece: some windows of the model, 1.9 MB as a file, and a few milliseconds of the main thread to cut. */
 export const PIECE_SECONDS = 60;
 
-/** The events of one transcription whose sound is given to `engine` in pieces cut at pauses; silent pieces are not given at all. */
+/** Yields the events of one transcription, for which `engine` gets the sound in pieces cut at pauses; silent pieces are skipped. */
 export async function* transcribeInPieces(
   engine: Pick<TaskEngine, 'transcribe'>,
   { samples, ...request }: TranscriptionRequest,
@@ -23,13 +23,13 @@ export async function* transcribeInPieces(
     signal.throwIfAborted();
     if (piece.silent) continue;
     const start = piece.start / CAPTURE_RATE;
-    // Engines may take the buffer away.
+    // A copy, because engines may transfer the buffer.
     const call = { ...request, samples: piece.samples.slice(), ...(language && { language }) };
     let heard = '';
     for await (const event of engine.transcribe(call, signal)) {
       if (event.type === 'start') heard = event.language;
       else if (event.type === 'segment') {
-        // What was found for the first words holds for the rest, as it would in one go.
+        // The language detected in the first piece holds for the rest, as in a single request.
         language ||= heard;
         yield { type: 'segment', segment: { ...shifted(event.segment, start), id: id++ } };
       } else {
@@ -43,7 +43,7 @@ export async function* transcribeInPieces(
   yield { type: 'finish', text: texts.join(' '), duration: samples.length / CAPTURE_RATE, inputTokens, audioTokens, outputTokens };
 }
 
-/** Cut one by one: looking for all pauses of two hours at once would hold up the page. */
+/** Yields the pieces one by one: finding all pauses of two hours at once would block the page. */
 function* piecesOf(samples: Float32Array): Generator<AudioWindow> {
   const most = PIECE_SECONDS * CAPTURE_RATE;
   for (let at = 0; at < samples.length;) {

@@ -1,4 +1,4 @@
-/** A file on its way to samples: how far it is, and a way out. */
+/** A file that is being decoded, with its progress and a way to cancel. */
 import { signal } from '@preact/signals';
 import { decodeAudio } from '../audio/decode.ts';
 import type { DecodedSound } from '../audio/decode.ts';
@@ -8,14 +8,14 @@ export class Reading {
   readonly name: string;
   /** Share that is decoded, 0..1. */
   readonly done = signal(0);
-  /** Rejects with an Error for people, or with an abort after `cancel`. */
+  /** The decoded sound. Rejects with an Error with a message for people, or with an AbortError after `cancel`. */
   readonly sound: Promise<DecodedSound>;
   readonly #abort = new AbortController();
 
   constructor(file: File) {
     this.name = file.name;
     const { signal } = this.#abort;
-    // The browser's own decoders go on after `cancel`; nobody has to wait for them.
+    // The browser's decoders go on after `cancel`, but nothing waits for them.
     this.sound = orAborted(decodeAudio(file, { signal, onProgress: (done) => (this.done.value = done) }), signal);
   }
 

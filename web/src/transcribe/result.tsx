@@ -1,4 +1,4 @@
-/** A transcript under its waveform: follow it, correct it, save it. */
+/** A transcript under its waveform, to follow, correct and save. */
 import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { Player } from '../audio/player.ts';
@@ -47,7 +47,7 @@ export function Result({ transcript, player }: Props) {
 
 function Segments({ transcript, player }: Props) {
   const app = useApp();
-  // A view that is left takes the focus out of a text without a blur.
+  // Leaving the view removes a focused text without a blur event.
   useEffect(() => () => transcript.settle(), [transcript]);
   const at = player.playing.value ? player.position.value : -1;
   const clock = transcript.duration.value < 60 ? formatTenths : formatTime;

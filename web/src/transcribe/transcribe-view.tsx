@@ -1,4 +1,4 @@
-/** Drop a file, choose one, or record; what is heard appears under the waveform and may be corrected. */
+/** The transcribe view: drop a file, choose one, or record; the transcript appears under the waveform and may be corrected. */
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
 import { ModelPlace } from '../model-place.tsx';
@@ -50,7 +50,7 @@ export function TranscribeView() {
   );
 }
 
-/** Files that are heard later, with a way out. */
+/** Files that wait to be transcribed, with a button to drop them. */
 function Waiting() {
   const { waiting } = useApp().transcription;
   const names = waiting.value.map(({ name }) => name);
@@ -65,7 +65,7 @@ function Waiting() {
   );
 }
 
-/** What is said of a recording that is not open, and not done. */
+/** Words for recordings in the list that are not done. */
 const OTHERS: Partial<Record<TranscriptStatus, string>> = { hearing: 'transcribing · ', stopped: 'stopped · ', failed: 'failed · ' };
 
 /** The other recordings, newest first. */
@@ -121,7 +121,7 @@ function TranscribeSettings() {
   );
 }
 
-/** The languages that the model knows; where that is not known, a code may be typed. */
+/** The choice of the model's languages; a field for a code where they are not known. */
 function LanguageField() {
   const { choices } = useApp();
   const known = choices.about('transcription')?.languages;

@@ -1,4 +1,4 @@
-/** One recording and what was heard in it. */
+/** A recording and its transcript. */
 import { batch, signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import type { TranscriptSegment } from '../../../engine/api.ts';
@@ -10,10 +10,10 @@ import { transcribeInPieces } from './pieces.ts';
 
 export type TranscriptStatus = 'idle' | 'hearing' | 'done' | 'stopped' | 'failed';
 
-/** Plain data of a transcript: what is stored, the recording aside. */
+/** Plain data of a transcript as stored, without the recording. */
 export interface TranscriptData extends WorkData {
   readonly name: string;
-  /** Seconds. */
+  /** Duration of the recording, in seconds. */
   readonly duration: number;
   readonly levels: Float32Array;
   readonly status: TranscriptStatus;
@@ -31,11 +31,11 @@ export class Transcript {
   readonly segments: Signal<readonly TranscriptSegment[]>;
   readonly status: Signal<TranscriptStatus>;
   readonly failure: Signal<Failure | undefined>;
-  /** Seconds of work. */
+  /** Time that the transcription took, in seconds. */
   readonly work: Signal<number>;
-  /** At 16 kHz; undefined until it is read from the store. */
+  /** The recording at 16 kHz; undefined until it is read from the store. */
   #samples: Float32Array | undefined;
-  /** What is being typed into segments, by their ids. */
+  /** Corrections being typed, by segment id. */
   readonly #typed = new Map<number, string>();
   #abort: AbortController | undefined;
 
@@ -64,18 +64,18 @@ export class Transcript {
     };
   }
 
-  /** The recording at 16 kHz. */
+  /** Returns the recording at 16 kHz. */
   async sound(app: Services): Promise<Float32Array> {
     this.#samples ??= await app.work.sound(this.id);
     return this.#samples;
   }
 
-  /** Whether this tab has heard it, or does: another tab's run is not stopped from here. */
+  /** Whether the recording was transcribed in this tab, or is: another tab's run cannot be stopped from here. */
   get isHere(): boolean {
     return this.#abort !== undefined;
   }
 
-  /** Hears the recording, and tells when there is more of its text; a run in progress is replaced. Never rejects. */
+  /** Transcribes the recording, replacing a run in progress; calls `changed` when there is more text. Never rejects. */
   async run(app: Services, changed: () => void): Promise<void> {
     this.stop();
     const abort = new AbortController();
@@ -93,10 +93,10 @@ export class Transcript {
     try {
       const samples = await this.sound(app);
       const engine = await app.engine('transcription', abort.signal);
-      // Its languages may have been unknown before.
+      // The model's languages may have been unknown before it was loaded.
       const { language } = app.choices;
       const request = { samples, timestamps: 'segment', ...(language && { language }), ...(prompt && { prompt }) } as const;
-      // Loading the model is not part of the work.
+      // The time to load the model is not counted.
       started = performance.now();
       for await (const event of transcribeInPieces(engine, request, abort.signal)) {
         if (event.type !== 'segment') continue;
@@ -117,18 +117,18 @@ export class Transcript {
     this.#abort?.abort();
   }
 
-  /** A correction that is being typed. It is stored at once, and shown (its element holds it) from `settle` on. */
+  /** Takes a correction that is being typed. It is stored at once; `segments` has it from `settle` on, until then its element shows it. */
   correct(app: Services, { id }: TranscriptSegment, text: string): void {
     this.#typed.set(id, text);
     const correction = new Map([[id, text]]);
-    // Only this segment: another tab may be correcting another one.
+    // Edits only this segment: another tab may be correcting another one.
     void app.work.edit<TranscriptData>('transcript', this.data(), (stored) => ({
       ...stored,
       segments: withTexts(stored.segments, correction),
     }));
   }
 
-  /** Makes what was typed part of the transcript. */
+  /** Makes typed corrections part of `segments`. */
   settle(): void {
     if (this.#typed.size === 0) return;
     this.segments.value = withTexts(this.segments.peek(), this.#typed);

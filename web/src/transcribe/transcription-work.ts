@@ -1,4 +1,6 @@
-/** What the transcribe view shows, and what goes on while another view is open: the recordings, the one that is heard, the sound. */
+/**
+ * State and work of the transcribe view, which continue while another view is open: the recordings, the running transcription, the player.
+ */
 import { computed, effect, signal } from '@preact/signals';
 import type { Services } from '../services.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
@@ -11,19 +13,19 @@ import { Reading } from './reading.tsx';
 import { Transcript } from './transcript.ts';
 import type { TranscriptData } from './transcript.ts';
 
-/** Of one stored piece of a recording. */
+/** Seconds per stored piece of a recording. */
 const KEPT_SECONDS = 60;
 
 export class TranscriptionWork {
   readonly transcripts: WorkList<TranscriptData, Transcript>;
   readonly player = new Player();
-  /** The file that is being read. */
+  /** The file that is being decoded. */
   readonly reading = signal<Reading | undefined>(undefined);
-  /** Files that are read and heard after it, in this order. */
+  /** Files that are decoded and transcribed after it, in this order. */
   readonly waiting = signal<readonly File[]>([]);
-  /** Why the last recordings could not be taken. */
+  /** Why the last recordings could not be accepted, for people; else empty. */
   readonly problem = signal('');
-  /** The transcript that is open: the chosen one, else the newest; once it is shown it is the chosen one. */
+  /** The transcript that is open: the chosen one, else the newest, which becomes the chosen one once it is shown. */
   readonly current = computed(() => {
     const items = this.transcripts.items.value;
     return items.find(({ id }) => id === this.#chosen.value) ?? items[0];
@@ -45,7 +47,10 @@ export class TranscriptionWork {
     });
   }
 
-  /** Brings back what is stored. What is open then stays so: another tab's newer recording must not take its place while it is read, heard or corrected. */
+  /**
+   * Restores stored transcripts. The one that is open then stays open: another tab's newer recording must not replace it while it is in
+   * use.
+   */
   async restore(): Promise<void> {
     await this.transcripts.restore();
     effect(() => {
@@ -55,8 +60,8 @@ export class TranscriptionWork {
   }
 
   /**
-   * Takes files of sound and hears them one after the other: the first instead of the one that is being read or heard, and shown; the others behind it, before
-   * those that waited already.
+   * Transcribes sound files one after the other. The first replaces the file that is being decoded or transcribed, and is shown; the others
+   * follow it, before files that were waiting already.
    */
   async open([first, ...others]: readonly File[]): Promise<void> {
     if (!first) return;
@@ -65,7 +70,7 @@ export class TranscriptionWork {
     this.waiting.value = [...others, ...this.waiting.peek()];
     this.reading.peek()?.cancel();
     await this.#take(first, true);
-    // A later call goes on with what waits.
+    // A later call takes over the waiting files.
     while (call === this.#calls) {
       const [next, ...rest] = this.waiting.peek();
       if (!next) break;
@@ -88,7 +93,7 @@ export class TranscriptionWork {
     }
   }
 
-  /** Takes a recording at 16 kHz, shows it and hears it; the one that is being heard is stopped. */
+  /** Adds a recording at 16 kHz, shows and transcribes it; a running transcription is stopped. */
   async hear(name: string, samples: Float32Array, levels: Float32Array = peaksOf(samples)): Promise<void> {
     this.problem.value = samples.length === 0 ? 'There is no sound in it.' : '';
     if (samples.length === 0) return;
@@ -108,7 +113,7 @@ export class TranscriptionWork {
     return transcript;
   }
 
-  /** Hears a recording, perhaps again. */
+  /** Transcribes a recording, perhaps again. */
   async run(transcript: Transcript): Promise<void> {
     await this.transcripts.run(transcript, () => transcript.run(this.#app, () => this.transcripts.save(transcript)));
   }
@@ -119,7 +124,7 @@ export class TranscriptionWork {
     this.#loaded = '';
   }
 
-  /** Plays the open recording from a place, seconds. */
+  /** Plays the open recording from a position, in seconds. */
   async play(transcript: Transcript, seconds: number): Promise<void> {
     if (this.#loaded !== transcript.id) this.player.clear();
     this.#loaded = transcript.id;
@@ -142,7 +147,7 @@ export class TranscriptionWork {
     this.#loaded = '';
   }
 
-  /** Stores a recording a piece at a time: each is copied on this thread. */
+  /** Stores a recording piece by piece, because each is copied on the main thread. */
   async #keep(id: string, samples: Float32Array): Promise<void> {
     const size = KEPT_SECONDS * CAPTURE_RATE;
     for (let piece = 0; piece * size < samples.length; piece++) {

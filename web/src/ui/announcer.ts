@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 
-/** Tells screen readers about boundaries ("Answering", "Answer complete"), never about every token. */
+/** Live region that tells screen readers about boundaries ("Answering", "Answer complete"), never about every token. */
 export class Announcer {
   readonly message = signal('');
 

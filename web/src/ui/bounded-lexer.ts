@@ -1,19 +1,20 @@
-/** Markdown's lexer, within bounds. */
+/** A Markdown lexer with bounded depth and time. */
 import { Lexer } from 'marked';
 import type { Token, TokensList } from 'marked';
 
-/** Quotations, lists and emphasis within each other that are laid out. */
+/** Most levels of nested quotations, lists and emphasis that are rendered. */
 const DEEPEST = 10;
 
 /**
- * Characters in which marks find each other. The lexer looks for the end of a mark or an address in all that follows, from each place where one may begin: a
- * model that repeats itself within one line would hold up the page for seconds a frame.
+ * Most characters within which a mark may find its end. From each place where a mark or an address may begin, the lexer searches all of the
+ * text that follows: a model that repeats itself within one line would block the page for seconds per frame.
  */
 const FARTHEST = 2000;
 
 /**
- * Leaves as text what lies deeper: a model that goes round in a circle writes thousands of marks in a row, each a quotation or a list within the one before, and
- * lexer and renderer would run out of stack. Such an answer, and all that stands below it, would not be shown at any visit.
+ * Renders deeper nesting as plain text: a model that repeats itself may write thousands of marks in a row, each a quotation or a list
+ * within the one before, and lexer and renderer would overflow the stack. Such an answer, and everything below it, could never be shown
+ * again.
  */
 class BoundedLexer extends Lexer {
   #depth = 0;
@@ -30,7 +31,7 @@ class BoundedLexer extends Lexer {
         const part = firstPart(rest);
         rest = rest.slice(part.length);
         if (rest === '') return super.inlineTokens(part, tokens);
-        // At the end of a text the lexer takes a break for none.
+        // At the end of a text the lexer does not take spaces and a newline for a line break.
         super.inlineTokens(part.replace(/ *\n$/, ''), tokens);
         if (part.endsWith('\n')) tokens.push({ type: 'br', raw: '\n' });
       }
@@ -46,18 +47,21 @@ class BoundedLexer extends Lexer {
   }
 }
 
-/** What is read at once of a text: to where marks hardly go on, a line's or else a sentence's end. */
+/**
+ * Returns the first part of a text, to be lexed on its own: up to the end of a line, which marks rarely cross, or else of a sentence or
+ * word.
+ */
 function firstPart(text: string): string {
   if (text.length <= FARTHEST) return text;
   const head = text.slice(0, FARTHEST);
   const ends = [head.lastIndexOf('\n'), Math.max(head.lastIndexOf('. '), head.lastIndexOf('。')), head.lastIndexOf(' ')];
   const end = ends.find((at) => at > 0);
   if (end !== undefined) return head.slice(0, end + 1);
-  // A pair of surrogates is one character.
+  // Never between the two halves of a surrogate pair.
   return /[\uD800-\uDBFF]$/.test(head) ? head.slice(0, -1) : head;
 }
 
-/** The blocks of a document, which may end in the middle of anything. */
+/** Lexes a document, which may end in the middle of anything, into blocks. */
 export function blocksOf(text: string): readonly Token[] {
   return new BoundedLexer({ gfm: true, breaks: true }).lex(text);
 }

@@ -1,4 +1,4 @@
-/** Ctrl/Cmd+K: go anywhere and do anything by typing its name; `?` shows the keys. */
+/** The command list (Ctrl/Cmd+K), which goes anywhere and does anything by typing its name; `?` shows the keys. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
@@ -79,14 +79,14 @@ export function CommandList() {
   );
 }
 
-/** A field, and what it finds: the arrow keys go through it while the focus stays in the field. */
+/** A field and its matches; the arrow keys move through them while the focus stays in the field. */
 function Commands({ onChosen }: { onChosen: () => void }) {
   const query = useSignal('');
   const chosen = useSignal(0);
   const field = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLUListElement>(null);
   useLayoutEffect(() => field.current!.focus(), []);
-  // Before it is painted, so that the chosen one is never out of sight.
+  // A layout effect, so that the chosen command is scrolled into view before the paint.
   useLayoutEffect(() => list.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [chosen.value]);
   const found = commandsOf(useApp()).filter(({ name }) => name.toLowerCase().includes(query.value.toLowerCase()));
   const run = (command: Command | undefined): void => {
@@ -94,7 +94,7 @@ function Commands({ onChosen }: { onChosen: () => void }) {
     command?.run();
   };
   const onKeyDown = (event: KeyboardEvent): void => {
-    // The keys belong to what composes letters.
+    // Keys that an input method uses are not commands.
     if (isComposing(event)) return;
     if (event.key === 'ArrowDown') chosen.value = Math.max(0, Math.min(found.length - 1, chosen.value + 1));
     else if (event.key === 'ArrowUp') chosen.value = Math.max(0, chosen.value - 1);

@@ -1,11 +1,14 @@
-/** Keys that belong to a text, and not to the page. */
+/** Tells keys that belong to a text field from the page's shortcuts. */
 
-/** The code of a key that an input method has used, whatever key it is. */
+/** keyCode of any key that an input method has consumed. */
 const USED = 229;
 
-/** Whether a key belongs to what composes letters (Japanese, Chinese). Safari says of the Enter that ends it only that it was used: the composing is over by then. */
+/**
+ * Whether an input method (Japanese, Chinese) uses a key. For the Enter that ends composition Safari sets only the keyCode: isComposing is
+ * false by then.
+ */
 export const isComposing = ({ isComposing: composes, keyCode }: KeyboardEvent): boolean => composes || keyCode === USED;
 
-/** Whether keys go into a field that has the focus. */
+/** Whether keys go into a focused text field. */
 export const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { copyText } from '../util.ts';
 
-/** Says afterwards whether it could. `text` is asked for at the click. */
+/** A copy button that says afterwards whether it worked. `text` is called at the click. */
 export function CopyButton({ text, label = 'Copy', plain = true }: { text: () => string; label?: string; plain?: boolean }) {
   const done = useSignal<boolean | undefined>(undefined);
   return (

@@ -1,19 +1,22 @@
-/** Which way the text of a field runs. */
+/** Text direction of a field. */
 
-/** Characters from which the browser takes seconds to find the direction of each paragraph again (Chromium: ten for half a megabyte that is pasted). */
+/**
+ * Number of characters above which finding each paragraph's direction takes the browser too long (Chromium: ten seconds for a paste of half
+ * a megabyte).
+ */
 const LONG = 20_000;
-/** The first letter says it, if there is one near the beginning. */
+/** Characters in which the first letter, which sets the direction of a long text, is searched for. */
 const BEGINNING = 1_000;
 const RIGHT_TO_LEFT = /^[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
 
-/** For `dir`: each paragraph by itself, and a long text as its first letter. */
+/** Value of `dir`: each paragraph by itself, or for a long text the direction of its first letter. */
 export function directionOf(text: string): 'auto' | 'ltr' | 'rtl' {
   if (text.length < LONG) return 'auto';
   const letter = /\p{L}/u.exec(text.slice(0, BEGINNING))?.[0] ?? '';
   return RIGHT_TO_LEFT.test(letter) ? 'rtl' : 'ltr';
 }
 
-/** Before a long text is pasted into a field, which the browser would else look through at once. */
+/** Sets the direction before a long text is pasted into a field, because the browser would otherwise scan all of it at once. */
 export function directBeforePaste({
   currentTarget: area,
   clipboardData,

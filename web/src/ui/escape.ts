@@ -2,8 +2,8 @@ import { useEffect, useRef } from 'preact/hooks';
 import { isComposing } from './composing.ts';
 
 /**
- * Esc, wherever the focus is: `stop` says whether there was anything to stop. The key is left to an open dialog and to whoever has used it
- * already: views listen at the document, so what listens at the window comes after them.
+ * Calls `stop` on Escape, wherever the focus is; `stop` returns whether there was anything to stop. An open dialog, and handlers that have
+ * used the key already, take precedence: views listen on the document, so listeners on the window come after them.
  */
 export function useEscape(stop: () => boolean, at: Document | Window = document): void {
   const latest = useRef(stop);

@@ -10,7 +10,7 @@ interface NumberProps {
   readonly onChange: (value: number) => void;
 }
 
-/** A slider whose number is shown and may be typed by arrow keys. */
+/** A slider that shows its number; the arrow keys change it. */
 export function NumberField({ label, value, min, max, step, onChange }: NumberProps) {
   return (
     <label class="field">

@@ -1,12 +1,12 @@
 import type { RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 
-/** True where a field that is given the focus brings up a keyboard over half of the page. */
+/** Whether the primary pointer is a finger: focusing a field then brings up a keyboard over half of the page. */
 export const isUnderFinger = (): boolean => matchMedia('(pointer: coarse)').matches;
 
 /**
- * A control that goes away with the focus on it (a suggestion that was picked, "Try again") would leave the keyboard at the top of the page.
- * Then the focus goes to the element that the view marks with `data-focus-home`, or to `frame` itself. Under a finger it always goes to
+ * Keeps the focus when a focused control disappears (a picked suggestion, "Try again"), which would otherwise send keyboard users to the
+ * top of the page. It moves to the element that the view marks with `data-focus-home`, or to `frame` itself; on touch screens always to
  * `frame`.
  */
 export function useKeptFocus(frame: RefObject<HTMLElement | null>): void {

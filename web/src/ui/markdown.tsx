@@ -1,6 +1,6 @@
 /**
- * Markdown as elements. The lexer gives tokens and no HTML string ever exists, so there is nothing to sanitise: markup in the text is shown as
- * text. Finished blocks keep their elements while the last one grows.
+ * Renders Markdown as elements. The lexer's tokens are rendered directly and no HTML string ever exists, so there is nothing to sanitise:
+ * markup in the text is shown as text. Finished blocks keep their elements while the last one grows.
  */
 import type { Token, Tokens } from 'marked';
 import type { ComponentChildren, VNode } from 'preact';
@@ -8,7 +8,7 @@ import { Component } from 'preact';
 import { CopyButton } from './copy-button.tsx';
 import { blocksOf } from './bounded-lexer.ts';
 
-/** A document; `text` may end in the middle of anything. */
+/** Renders a document; `text` may end in the middle of anything. */
 export function Markdown({ text }: { text: string }) {
   const blocks = blocksOf(text);
   return (
@@ -20,7 +20,7 @@ export function Markdown({ text }: { text: string }) {
   );
 }
 
-/** Renders again only when its source has changed. */
+/** A block that renders again only when its source has changed. */
 class Block extends Component<{ token: Token }> {
   override shouldComponentUpdate(next: { token: Token }): boolean {
     return next.token.raw !== this.props.token.raw || next.token.type !== this.props.token.type;
@@ -37,7 +37,7 @@ const inlines = (tokens: readonly Token[] | undefined): ComponentChildren => tok
 function blockElement(token: Token): ComponentChildren {
   switch (token.type) {
     case 'heading': {
-      // An answer's headings lie below the page's own.
+      // Headings of an answer rank below the page's own.
       const Tag = (['h3', 'h4', 'h5'] as const)[Math.min((token as Tokens.Heading).depth, 3) - 1]!;
       return <Tag>{inlines(token.tokens)}</Tag>;
     }
@@ -86,7 +86,9 @@ function list({ ordered, start, items }: Tokens.List): VNode {
   );
 }
 
-/** Stands where the lexer found the brackets: before the text of a tight item, in the first paragraph of a loose one. */
+/**
+ * The checkbox of a task item, where the lexer found the brackets: before the text of a tight item, in the first paragraph of a loose one.
+ */
 function TaskBox({ checked }: { checked: boolean }) {
   return (
     <>
@@ -140,7 +142,7 @@ function inlineElement(token: Token): ComponentChildren {
     case 'link':
       return link(token as Tokens.Link);
     case 'image':
-      // Fetching what a model names would tell a stranger that it was read.
+      // Images are not loaded: fetching an address that a model wrote would tell a stranger that it was read.
       return (
         <span>
           [image: {token.text} {token['href']}]
@@ -149,7 +151,7 @@ function inlineElement(token: Token): ComponentChildren {
     case 'html':
       return /^<br\s*\/?>$/i.test(token.raw) ? <br /> : token.raw;
     case 'escape':
-      // What begins and ends a formula, and the spaces in it, which nobody escapes for Markdown's sake.
+      // Escapes that begin or end a formula, or are spaces in one, stay as written: nobody escapes those characters for Markdown.
       return /[()[\],;!]/.test(token['text'] as string) ? token.raw : token.text;
     case 'text':
       return token.tokens ? inlines(token.tokens) : token.text;
@@ -158,7 +160,7 @@ function inlineElement(token: Token): ComponentChildren {
   }
 }
 
-/** Only web and mail addresses become links. */
+/** Renders a link; only web and mail addresses become links. */
 function link({ href, tokens }: Tokens.Link): ComponentChildren {
   if (!/^(https?:|mailto:)/i.test(href)) return inlines(tokens);
   return (

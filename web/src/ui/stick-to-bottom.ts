@@ -1,12 +1,12 @@
-/** Keeps a scrolled box at its end while text grows, until the reader scrolls up; takes hold again at the bottom. */
+/** Keeps a scrolling box at its end while text grows, until the reader scrolls up; resumes when the reader reaches the bottom. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { RefObject } from 'preact';
 
 const NEAR = 40; // px
 
 /**
- * Attach the refs to the scrolling box and to what grows inside; `key` changes when another document is shown. `fromTop`: one that is read from its
- * beginning.
+ * Returns refs for the scrolling box and for the growing element inside it. `key` changes when another document is shown; `fromTop` shows
+ * it from its beginning.
  */
 export function useStickToBottom(
   key: string,
@@ -19,12 +19,12 @@ export function useStickToBottom(
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const sticking = useRef(true);
-  /** Where the box was when that was last looked at. */
+  /** Last seen scroll position of the box. */
   const before = useRef(0);
   const toEnd = (): void => {
     if (!box.current) return;
     box.current.scrollTop = box.current.scrollHeight;
-    // The event of this may come together with that of a finger.
+    // Recorded at once, because the scroll event of this may be merged with one of the reader's.
     before.current = box.current.scrollTop;
   };
   useLayoutEffect(() => {
@@ -36,7 +36,8 @@ export function useStickToBottom(
     const onScroll = (): void => {
       const { scrollTop } = element;
       const left = element.scrollHeight - scrollTop - element.clientHeight;
-      // A slow finger or trackpad moves by a few pixels, which must not be taken back. What has become shorter is at its end all the same.
+      // A slow finger or trackpad moves by a few pixels, which must not be undone. A box whose content became shorter is at its end all the
+      // same.
       sticking.current = scrollTop < before.current ? left <= 1 : left < NEAR;
       before.current = scrollTop;
     };

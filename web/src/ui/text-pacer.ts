@@ -1,4 +1,4 @@
-/** Joins pieces of text so that the page is painted once a frame, whatever the engine's pace. */
+/** Joins pieces of text so that the page renders them once per frame, whatever the engine's pace. */
 export class TextPacer {
   readonly #show: (text: string) => void;
   #text = '';
@@ -8,14 +8,14 @@ export class TextPacer {
     this.#show = show;
   }
 
-  /** Everything so far, painted or not. */
+  /** The whole text so far, rendered or not. */
   get text(): string {
     return this.#text;
   }
 
   add(text: string): void {
     this.#text += text;
-    // Hidden pages have no frames; their text shows when the answer ends or the page is seen again.
+    // Hidden pages have no frames; their text is rendered when the answer ends or the page becomes visible again.
     this.#frame ||= requestAnimationFrame(() => {
       this.#frame = 0;
       this.#show(this.#text);

@@ -1,6 +1,5 @@
 /**
- * The one instrument of the page: a line of levels over time. Microphone, speech, recordings and downloads of sound all look like this: same height, ticks of
- * time below, a number at the right.
+ * The trace: levels over time, with ticks of time below and a number at the right. The microphone, takes and recordings all look like this.
  */
 import { effect } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
@@ -9,12 +8,12 @@ import { useEffect, useRef } from 'preact/hooks';
 import { formatTenths, formatTime } from '../util.ts';
 
 interface TraceProps {
-  /** Amplitudes 0..1, evenly over the duration (or the latest ones, for a live trace without duration). */
+  /** Amplitudes 0..1, evenly spaced over the duration (or the latest ones, for a live trace without duration). */
   readonly levels: ReadonlySignal<ArrayLike<number>>;
   readonly label: string;
-  /** Seconds; absent = live. */
+  /** Duration in seconds; absent = live. */
   readonly duration?: ReadonlySignal<number>;
-  /** Seconds. */
+  /** Playback position in seconds. */
   readonly position?: ReadonlySignal<number>;
   readonly onSeek?: (seconds: number) => void;
   readonly running?: boolean;
@@ -27,7 +26,7 @@ interface Painted {
   readonly running: boolean;
 }
 
-const STEP = 5; // seconds an arrow key moves at most; a twentieth of a short sound
+const STEP = 5; // most seconds that an arrow key moves; in a short sound, a twentieth of it
 
 export function Trace({ levels, label, duration, position, onSeek, running = false }: TraceProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -44,7 +43,7 @@ export function Trace({ levels, label, duration, position, onSeek, running = fal
     event.preventDefault();
     onSeek?.(target);
   };
-  // Whole seconds say nothing about a sound of one.
+  // Whole seconds are too coarse for short sounds.
   const clock = (time: number): string => (seconds < 60 ? formatTenths(time) : formatTime(time));
   const slider = onSeek && {
     role: 'slider' as const,
@@ -68,7 +67,7 @@ export function Trace({ levels, label, duration, position, onSeek, running = fal
   );
 }
 
-/** When the page's colours change: the system's scheme, the theme of its own, or the reader's forced colours. */
+/** Calls `changed` when the page's colours change: the system's scheme, the page's own theme, or the reader's forced colours. */
 function onColours(changed: () => void): () => void {
   const queries = ['(prefers-color-scheme: dark)', '(forced-colors: active)'].map((query) => matchMedia(query));
   for (const query of queries) query.addEventListener('change', changed);
@@ -80,7 +79,7 @@ function onColours(changed: () => void): () => void {
   };
 }
 
-/** Draws the trace again, at most once a frame, whenever what it shows or its size or the colours change. */
+/** Redraws the trace, at most once per frame, whenever its data, its size or the colours change. */
 function usePainting(canvas: RefObject<HTMLCanvasElement | null>, { levels, duration, position, running }: Painted): void {
   useEffect(() => {
     const element = canvas.current!;
@@ -107,7 +106,7 @@ function usePainting(canvas: RefObject<HTMLCanvasElement | null>, { levels, dura
   }, [levels, duration, position, running]);
 }
 
-/** Where a key leads in a sound of `seconds`; undefined for keys that lead nowhere. */
+/** Returns the position that a key seeks to in a sound of `seconds`; undefined for other keys. */
 function seekTarget(key: string, at: number, seconds: number): number | undefined {
   const small = Math.min(STEP, seconds / 20);
   const steps = { ArrowLeft: -small, ArrowRight: small, PageDown: -4 * small, PageUp: 4 * small, Home: -seconds, End: seconds };
@@ -150,7 +149,7 @@ function draw(
   for (let second = 0; second <= duration; second += step) context.fillRect((second / duration) * (width - 1), height - 5, 1, 5);
 }
 
-/** Loudest of the levels that fall under one bar. */
+/** Returns the maximum of the levels that fall into one bar. */
 function bucket(levels: ArrayLike<number>, bar: number, bars: number): number {
   const from = Math.floor((bar * levels.length) / bars);
   const to = Math.max(from + 1, Math.floor(((bar + 1) * levels.length) / bars));

@@ -1,9 +1,9 @@
-/** Cuts a growing answer into sentences that can be spoken before the rest is written. */
+/** Splits a growing answer into sentences that can be spoken before the rest is written. */
 
-const SHORTEST = 12; // characters; "Dr." and "1." are not worth a breath of their own
-const LONGEST = 200; // characters without an end; then any comma or space will do
+const SHORTEST = 12; // characters; "Dr." and "1." are not sentences of their own
+const LONGEST = 200; // characters without a sentence end; then it is cut at any comma or space
 
-/** Feed it text; it gives whole sentences as soon as they are certain. */
+/** Takes pieces of text and returns whole sentences as soon as their ends are certain. */
 export class SentenceSplitter {
   #rest = '';
 
@@ -17,14 +17,17 @@ export class SentenceSplitter {
     return sentences;
   }
 
-  /** The last, unfinished sentence. */
+  /** Returns the last, unfinished sentence. */
   flush(): string[] {
     const last = this.#rest.trim();
     this.#rest = '';
     return last === '' ? [] : [last];
   }
 
-  /** Where the first sentence ends; 0 if that is not known yet. The space after the stop must have arrived: "3." may become "3.5". */
+  /**
+   * Returns the end of the first sentence; 0 if it is not known yet. The space after the full stop must have arrived: "3." may become
+   * "3.5".
+   */
   #end(): number {
     const pattern = /[.!?…]["'”’)]*\s|\n/g;
     for (const match of this.#rest.matchAll(pattern)) {
@@ -37,7 +40,7 @@ export class SentenceSplitter {
   }
 }
 
-/** Text without the marks of Markdown, which nobody wants to hear. */
+/** Returns Markdown as plain text, without marks, which must not be spoken. */
 export function speakable(markdown: string): string {
   return markdown
     .replace(/```[\s\S]*?(```|$)/g, ' ')

@@ -1,6 +1,6 @@
 /**
- * Talking with the model: microphone -> transcription -> chat -> speech, each sentence spoken while the next is written. Talking again interrupts. Every
- * path ends in `idle`.
+ * The voice loop: microphone -> transcription -> chat -> speech, where each sentence is spoken while the next is written. Talking again
+ * interrupts it. Every path ends in `idle`.
  */
 import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
@@ -23,7 +23,7 @@ export class VoiceLoop {
   /** Id of the message that is being spoken. */
   readonly speakingId = signal('');
   readonly levels: ReadonlySignal<readonly number[]>;
-  /** Length of the recording. */
+  /** Length of the recording, in seconds. */
   readonly seconds: ReadonlySignal<number>;
   readonly #app: Services;
   readonly #microphone = new Microphone();
@@ -31,7 +31,7 @@ export class VoiceLoop {
   #opening: Promise<void> | undefined;
   #abort = new AbortController();
   #conversation: Conversation | undefined;
-  /** The message that is heard, or will be when it is written. */
+  /** The message that is being spoken, or will be once it is written. */
   readonly #heard = signal<{ readonly conversation: Conversation; readonly id: string } | undefined>(undefined);
 
   constructor(app: Services) {
@@ -40,12 +40,12 @@ export class VoiceLoop {
     this.seconds = this.#microphone.seconds;
   }
 
-  /** Whether there is anything that `cancel` would end. */
+  /** Whether there is anything that `cancel` would stop. */
   get busy(): boolean {
     return this.phase.peek() !== 'idle' || this.speakingId.peek() !== '';
   }
 
-  /** Opens the microphone; whatever is being said or answered stops. */
+  /** Opens the microphone; stops speech and answers in progress. */
   async listen(): Promise<void> {
     this.cancel();
     this.player.unlock();
@@ -59,17 +59,17 @@ export class VoiceLoop {
       await this.#opening;
       if (this.phase.peek() === 'starting') this.phase.value = 'listening';
     } catch (error) {
-      // Whoever has stopped it goes on as they like.
+      // What stopped it decides what follows.
       if (!isAbort(error)) this.#fail(error);
     }
   }
 
-  /** Closes the microphone and answers what was said. */
+  /** Closes the microphone, and sends what was said as a question. */
   async finish(conversation: Conversation): Promise<void> {
     if (this.phase.peek() !== 'starting' && this.phase.peek() !== 'listening') return;
     const { signal } = this.#abort;
     await this.#opening?.catch(() => undefined);
-    // It may not have opened, have been stopped, or be finished by another press.
+    // The microphone may not have opened, or it was stopped, or another press has finished it.
     if (signal.aborted || this.phase.peek() !== 'listening') return;
     this.phase.value = 'transcribing';
     const samples = await this.#microphone.stop();
@@ -117,13 +117,16 @@ export class VoiceLoop {
     this.phase.value = 'idle';
   }
 
-  /** Stops the sound; an answer goes on being written. */
+  /** Stops the sound; an answer continues to be written. */
   hush(): void {
     this.#conversation = undefined;
     this.cancel();
   }
 
-  /** Silences a message that is no longer in any of these conversations: nobody would find the button that stops it. Its subscribers hear of every change. */
+  /**
+   * Stops speaking a message that is in none of these conversations any more, because its stop button is gone too. Reads signals, so an
+   * effect that calls this runs again at every change.
+   */
   keepTo(conversations: readonly Conversation[]): void {
     const heard = this.#heard.value;
     if (!heard) return;
@@ -131,7 +134,10 @@ export class VoiceLoop {
     if (!conversations.includes(conversation) || conversation.messages.value.every((message) => message.id !== id)) this.hush();
   }
 
-  /** When its view is left: nobody sees any more that the microphone is open. What has been said is answered all the same. */
+  /**
+   * Closes the microphone when the view is left, because nothing would show any more that it is open. A question that is already complete
+   * is answered all the same.
+   */
   leave(): void {
     if (this.phase.peek() === 'listening' || this.phase.peek() === 'starting') this.cancel();
   }
@@ -161,7 +167,7 @@ export class VoiceLoop {
     await spoken;
   }
 
-  /** Synthesises sentence after sentence into one sound and waits until it has been heard. */
+  /** Synthesises sentence after sentence into one sound, and waits until it has been played. */
   async #speakAll(sentences: Iterable<string> | AsyncIterable<string>, signal: AbortSignal): Promise<void> {
     const { speed } = this.#app.settings.data.peek().speech;
     let started = false;
@@ -184,7 +190,7 @@ export class VoiceLoop {
       if (!isAbort(error) && !signal.aborted) this.problem.value = `It cannot be spoken: ${messageOf(error)}`;
     }
     if (signal.aborted) return;
-    // Also after a failure: what has been made is heard, and the player would wait for more for ever.
+    // Also after a failure: what has been synthesised is played, and the player must not wait for more.
     this.player.finish();
     if (started) await this.player.drained();
     if (signal.aborted) return;
@@ -199,7 +205,7 @@ export class VoiceLoop {
   }
 }
 
-/** Sentences as they come, for one reader. */
+/** A queue of sentences, for one reader. */
 class SentenceQueue implements AsyncIterable<string> {
   readonly #items: string[] = [];
   #ended = false;

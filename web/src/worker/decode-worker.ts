@@ -1,4 +1,4 @@
-/** Decodes one WAV file, a piece at a time, so that neither the page waits nor the file has to fit into memory beside its samples. */
+/** Decodes one WAV file piece by piece, so that the page does not block and the file need not fit into memory beside its samples. */
 import { Resampler } from '../../../engine/audio/resample.ts';
 import { PeakMeter } from '../audio/peaks.ts';
 import { checkLength } from '../audio/limits.ts';
@@ -6,7 +6,7 @@ import { openWavBlob, readFrames } from '../audio/wav-blob.ts';
 import { messageOf } from '../util.ts';
 import type { DecodeAnswer, DecodeMessage } from './decode-protocol.ts';
 
-/** Bytes read at once. */
+/** Bytes per read. */
 const PIECE_BYTES = 4 << 20;
 
 const tell = (answer: DecodeAnswer, transfer: Transferable[] = []): void => self.postMessage(answer, { transfer });
@@ -38,7 +38,7 @@ self.addEventListener('message', ({ data }: MessageEvent<DecodeMessage>) => {
   decode(data).catch((error: unknown) => tell({ type: 'failed', message: explain(error) }));
 });
 
-/** The samples are the only large thing that is asked for. */
+/** Describes an error. A RangeError means that the samples do not fit into memory: they are the only large allocation. */
 function explain(error: unknown): string {
   if (error instanceof RangeError) return 'this browser has not enough memory for a recording of this length';
   return messageOf(error);

@@ -1,4 +1,4 @@
-/** Runs an engine in a worker: the same createEngine() as the server's, on the browser's WebGPU. Or says what a model is, without a GPU. */
+/** Runs an engine in a worker: the same createEngine() as the server's, on the browser's WebGPU. Or describes a model, without a GPU. */
 import { EngineError, createEngine, describeModel, resolveConfig, serveEngine } from '../../../engine/index.ts';
 import type { Engine } from '../../../engine/index.ts';
 import { toPlainError } from '../../../engine/errors.ts';
@@ -16,13 +16,13 @@ import type { DescribeMessage, LoadMessage, WorkerMessage } from './protocol.ts'
 import { RangeFile } from './range-file.ts';
 import { bundledShaders } from './shaders.ts';
 
-/** How often the engine is asked whether its device is still there, ms. */
+/** Interval at which the engine is polled for a lost device, in ms. */
 const WATCH_INTERVAL = 200;
 
 const tell = (message: WorkerMessage): void => self.postMessage(message);
 const store = new ModelStore();
 
-/** Opens a file that all of is wanted of. */
+/** Opens a file to be read completely. */
 const openFile =
   (id: string) =>
   async ({ name, at }: PlacedFile): Promise<SlicedFile | undefined> => {
@@ -30,7 +30,7 @@ const openFile =
     return at === 'store' ? asEngineError(store.open(id, name)) : fetchedFile(at.url);
   };
 
-/** Opens a file whose header is wanted. */
+/** Opens a file of which only the header is read. */
 const openHead =
   (access: HubAccess | undefined) =>
   async ({ name, size, at }: PlacedFile): Promise<SlicedFile | undefined> => {
@@ -43,7 +43,7 @@ async function asEngineError<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    // No fault of the model.
+    // Not the model's fault.
     if (error instanceof StoreError && error.kind === 'network') throw new SourceError('network', error.message, { cause: error });
     if (error instanceof StoreError) throw new EngineError('invalid_model', error.message, { cause: error });
     throw error;
@@ -62,10 +62,10 @@ function watch(engine: Engine): void {
 
 const log = (line: string): void => tell({ type: 'log', line });
 
-/** Where an engine finds what comes with the page instead of a model. */
+/** Folder name under which an engine finds files that come with the page instead of with a model. */
 const VAD_FOLDER = 'page:silero-vad';
 
-/** Such a file; the error names its address, as it is lost where a bundler or a server leaves it out. */
+/** Opens a file that comes with the page; the error names its address, because a bundler or a server may have left it out. */
 async function openOwn(address: string): Promise<SlicedFile> {
   const file = await fetchFile(address);
   if (!file) throw new EngineError('invalid_model', `file not found: ${address}, which comes with Parley`);

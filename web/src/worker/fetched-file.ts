@@ -1,7 +1,10 @@
-/** A model's file at an address, where nothing of it is stored. */
+/** Fetches a model's file that is not stored. */
 import { SourceError } from '../../../sources/index.ts';
 
-/** All of a file; undefined where there is none, or where a server answers its page for all that it does not have. What else stops it is no fault of the model: throws SourceError. */
+/**
+ * Fetches a whole file; undefined if there is none, or if the server answers with an HTML page in its place. Throws SourceError for any
+ * other failure, which is not the model's fault.
+ */
 export async function fetchedFile(url: string): Promise<Blob | undefined> {
   const answer = await fetch(url).catch((error: unknown) => {
     const isElsewhere = new URL(url, location.href).origin !== location.origin;
@@ -19,7 +22,7 @@ export async function fetchedFile(url: string): Promise<Blob | undefined> {
   });
 }
 
-/** A file below the address of a model's folder; throws SourceError where no model is there at all. */
+/** Fetches a file below the address of a model's folder; throws SourceError if there is no model at all. */
 export async function fileOfFolder(base: string, path: string): Promise<Blob | undefined> {
   const file = await fetchedFile(path);
   if (!file && path === `${base}/config.json`)
@@ -27,7 +30,7 @@ export async function fileOfFolder(base: string, path: string): Promise<Blob | u
   return file;
 }
 
-/** What a server's refusal of a file is. */
+/** Kind of a server's refusal of a file, by HTTP status. */
 export function refusalKind(status: number): 'missing' | 'denied' | 'network' {
   if ([404, 410].includes(status)) return 'missing';
   return [401, 403].includes(status) ? 'denied' : 'network';

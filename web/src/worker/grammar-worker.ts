@@ -1,8 +1,11 @@
-/** Runs the grammar library beside the engine's worker, so that no grammar stops a step. */
+/** Runs the grammar library in a worker of its own, so that no grammar blocks a step of the engine. */
 import { serveGrammars } from '../../../engine/index.ts';
 import { grammarWasm } from 'virtual:grammar-wasm';
 
-/** A UMD file: the bundler makes a module of it; imported as it is it finds no `exports` and puts itself on the global object. */
+/**
+ * Imports the library, a UMD file. The bundler makes a module of it; imported unbundled, it finds no `exports` and puts itself on the
+ * global object.
+ */
 async function grammarLibrary(): Promise<unknown> {
   // Where the build put the library's WebAssembly (web/grammar-wasm.ts).
   Object.assign(globalThis, { grammarWasm });

@@ -1,6 +1,9 @@
 import type { MessagePortLike } from '../../../engine/host.ts';
 
-/** A MessagePort as the engine's client and host want it. Ports do not say when the other side dies, so whoever knows calls `closed`. */
+/**
+ * Wraps a MessagePort for the engine's client and host. Ports do not report when the other side dies: `closed` resolves when the caller
+ * knows that it did.
+ */
 export function messagePort(port: MessagePort, closed?: Promise<unknown>): MessagePortLike {
   return {
     post: (message, transfer = []) => port.postMessage(message, [...transfer]),

@@ -1,33 +1,33 @@
-/** A model's files as an engine's worker reads them: by name below the model's id, which is their folder, with a listing of it. */
+/** A model's files as an engine's worker reads them: by name below a folder that is the model's id, with a listing. */
 import type { SlicedFile } from '../../../engine/platform/browser.ts';
 
 export interface PlacedFile {
-  /** Below the model's folder, with '/'. */
+  /** Path below the model's folder, with '/'. */
   readonly name: string;
   readonly size: number;
-  /** In the store, picked by the person, or at an address. */
+  /** Where the file is: in the store, picked by the person, or at a URL. */
   readonly at: 'store' | Blob | { readonly url: string };
 }
 
-/** What the page tells a worker of a model. */
+/** What the page tells a worker about a model. */
 export interface PlacedModel {
   readonly id: string;
-  /** What the store has it as, where that is not its id. */
+  /** Id in the store, if it differs from `id`. */
   readonly storedAs?: string;
-  /** The file that stands for the model; absent: the folder of all. */
+  /** Name of the file that is the model; absent = the folder of all files is. */
   readonly main?: string;
-  /** Address of a folder whose files are fetched when they are wanted, in place of `files`. */
+  /** URL of a folder whose files are fetched on demand, in place of `files`. */
   readonly base?: string;
   readonly files: readonly PlacedFile[];
 }
 
-/** The path that an engine is given for a model. */
+/** Returns the path under which an engine opens a model. */
 export function modelPath({ id, main, base }: PlacedModel): string {
   if (base !== undefined) return base;
   return main === undefined ? id : `${id}/${main}`;
 }
 
-/** How an engine's platform reads the files; `open` opens one. */
+/** Returns how an engine's platform reads the files; `open` opens one. */
 export function modelFiles(
   { id, files }: PlacedModel,
   open: (file: PlacedFile) => Promise<SlicedFile | undefined>,

@@ -1,5 +1,5 @@
 /**
- * Messages between the page and an engine worker about the worker itself. The engine's calls travel over a port of their own, in the messages of
+ * Messages between the page and an engine worker about the worker itself. The engine's calls go over a port of their own, as messages of
  * engine/host.ts.
  */
 import type { ModelDescription } from '../../../engine/api.ts';
@@ -10,24 +10,27 @@ import type { SourceError } from '../../../sources/index.ts';
 import type { HubAccess } from '../models/hub-authorization.ts';
 import type { PlacedModel } from './model-files.ts';
 
-/** From the page, once: load the model and serve the engine at `port`. */
+/** Message from the page, once: load the model and serve the engine at `port`. */
 export interface LoadMessage {
   readonly type: 'load';
   readonly config: Partial<EngineConfig>;
   readonly model: PlacedModel & { readonly task: ModelTask };
-  /** Address of Silero VAD's weights, for a transcription model. */
+  /** URL of Silero VAD's weights, for a transcription model. */
   readonly vad?: string;
   readonly port: MessagePort;
 }
 
-/** From the page, instead: say what the model is, from headers alone. */
+/** Message from the page, instead of LoadMessage: describe the model from headers alone. */
 export interface DescribeMessage {
   readonly type: 'describe';
   readonly model: PlacedModel;
   readonly access?: HubAccess | undefined;
 }
 
-/** From the worker. `started`: its script runs; `refused`: by where its files are. After `described`, `refused`, `failed` or `lost` it does nothing more and may be ended. */
+/**
+ * Messages from the worker. `started`: its script runs; `refused`: the source of the files refused one. After `described`, `refused`,
+ * `failed` or `lost` it does nothing more and may be terminated.
+ */
 export type WorkerMessage =
   | { readonly type: 'started' }
   | { readonly type: 'log'; readonly line: string }

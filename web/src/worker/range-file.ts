@@ -1,13 +1,13 @@
-/** A file on the network of which little is wanted: its header. */
+/** A file on the network of which only the header is read. */
 import type { SlicedFile } from '../../../engine/platform/browser.ts';
 import { fetchRange } from '../models/fetch-range.ts';
 import type { RemoteFile } from '../models/fetch-range.ts';
 import type { HubAccess } from '../models/hub-authorization.ts';
 
-/** Fetched at least at once: most headers and small files are within. */
+/** Fewest bytes per request: most headers and small files fit. */
 const LEAST_BYTES = 256 * 1024;
 
-/** Reads from its beginning on are fetched once. */
+/** Fetches the file's beginning once, as far as it is read. */
 export class RangeFile implements SlicedFile {
   readonly size: number;
   readonly #file: RemoteFile;
