@@ -31,7 +31,7 @@ export class Device implements BufferOwner {
   readonly profiler: Profiler;
   /** Resolves, and never rejects, with the reason when the device is lost. */
   readonly lost: Promise<string>;
-  /** Uncaptured validation errors, which are bugs of the engine. */
+  /** Uncaptured errors: bugs of the engine, unless the device is out of memory. */
   readonly errors: string[] = [];
   /** Labels of the pipelines that the self-test has tested. */
   readonly tested = new Set<string>();
@@ -50,6 +50,8 @@ export class Device implements BufferOwner {
   /** Bytes that `measure` has counted so far; undefined unless it runs. */
   #measured: number | undefined;
   #closed = false;
+  /** The error of an allocation, outside of `allocate`, that the device refused. */
+  #refused: string | undefined;
 
   private constructor(
     platform: Platform,
@@ -75,10 +77,14 @@ export class Device implements BufferOwner {
     this.pipelines = new PipelineCache(gpu, shaders, this.stats, info.name);
     this.staging = new StagingRing(this);
     this.profiler = new Profiler(this);
-    this.lost = gpu.lost.then((reason) => (this.#closed ? 'closed' : `${reason.reason}: ${reason.message}`));
-    gpu.addEventListener('uncapturederror', (event) => {
-      this.errors.push(event.error.message);
-      platform.log(`WebGPU error: ${event.error.message}`);
+    this.lost = gpu.lost.then((reason) => {
+      if (this.#closed) return 'closed';
+      return this.#refused === undefined ? `${reason.reason}: ${reason.message}` : `out of memory: ${this.#refused}`;
+    });
+    gpu.addEventListener('uncapturederror', ({ error }) => {
+      this.errors.push(error.message);
+      platform.log(`WebGPU error: ${error.message}`);
+      if (error instanceof GPUOutOfMemoryError) this.#giveUp(error.message);
     });
   }
 
@@ -89,6 +95,12 @@ export class Device implements BufferOwner {
     const [shaders, nudge] = await Promise.all([platform.shaders(), answersLate(queue)]);
     if (nudge) platform.log('WebGPU answers on a timer here: empty submissions make it answer at once');
     return new Device(platform, adapter, options, shaders, new QueueWaits(queue, { nudge }));
+  }
+
+  /** Destroys the device after it refused memory: work on a missing buffer is not done, so results would be stale memory. */
+  #giveUp(refused: string): void {
+    this.#refused ??= refused;
+    this.gpu.destroy();
   }
 
   /** Capabilities, by which ops choose their kernels. */

@@ -1,4 +1,5 @@
 import type { Device } from '../gpu/device.ts';
+import { allocateNow } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Readback } from '../gpu/staging.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -40,7 +41,7 @@ interface Buffers {
 
 /**
  * Grammar masks, biases, penalties and log-probabilities of a step, over the tokens whose logits this device has. Their buffers are
- * allocated at the first step that asks for any of them, and kept.
+ * allocated when any of them is first asked for, and kept.
  */
 export class LogitProcessors {
   readonly #device: Device;
@@ -49,6 +50,8 @@ export class LogitProcessors {
   readonly #limits: { readonly rows: number; readonly biases: number };
   #biasCount = 0;
   #buffers: Buffers | undefined;
+  /** Resolves once the device has given the buffers. */
+  #given: Promise<void> | undefined;
 
   /** `tokens` must start at a multiple of 32; `slots` = most running sequences; `input` = any StepInput, whose arrays give the sizes. */
   constructor(device: Device, tokens: Range, slots: number, input: StepInput) {
@@ -56,6 +59,28 @@ export class LogitProcessors {
     this.#tokens = tokens;
     this.#slots = slots;
     this.#limits = { rows: input.masked.length, biases: input.biases.length / BIAS_WORDS };
+  }
+
+  /** Device bytes of the buffers. */
+  get bytes(): number {
+    return this.#device.measure(() => void this.#allocate());
+  }
+
+  /**
+   * Allocates the buffers, if that was not done. Throws EngineError('out_of_memory') when the device cannot give them; the next call tries
+   * again.
+   */
+  reserve(): Promise<void> {
+    if (this.#given) return this.#given;
+    const { made, given } = allocateNow(this.#device, 'logit processing', () => this.#allocate());
+    this.#buffers = made;
+    this.#given = given.catch((error: unknown) => {
+      [this.#buffers, this.#given] = [undefined, undefined];
+      // The device may have given some of them.
+      this.#device.destroy(...Object.values(made));
+      throw error;
+    });
+    return this.#given;
   }
 
   /** Uploads the masks, biases and penalties of a step's rows. */
@@ -109,7 +134,7 @@ export class LogitProcessors {
   }
 
   #allocate(): Buffers {
-    const { tensor } = { tensor: this.#device.tensor.bind(this.#device) };
+    const tensor = this.#device.tensor.bind(this.#device);
     const vocabulary = sizeOf(this.#tokens);
     const { rows, biases } = this.#limits;
     return {

@@ -83,12 +83,19 @@ export class ModelRunner {
     const { maxRunning, prefillChunk, draftRows, headDrafts, context } = options;
     const { vocabulary } = shape;
     const limits = { ...options, columns: ceilDiv(context, pageSize), vocabulary };
-    return device.measure(() => {
+    const processors = new LogitProcessors(device, { from: 0, to: vocabulary }, maxRunning, new StepInput(limits));
+    const others = device.measure(() => {
       new StepTensors(device, { shape }, limits);
       device.tensor('ids', 'u32', [maxRunning + prefillChunk]);
       new Sampler(device, vocabulary, maxRunning, maxRunning + draftRows, headDrafts);
       headSteps(device, limits, pageSize);
     });
+    return others + processors.bytes;
+  }
+
+  /** Makes room for logit processing, which most requests do without. Throws EngineError('out_of_memory') when the device has none. */
+  reserveProcessing(): Promise<void> {
+    return this.#processors.reserve();
   }
 
   /** Compiles every kernel and runs a short prompt; throws EngineError('invalid_model') when its logits are not finite. */

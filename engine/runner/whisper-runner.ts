@@ -1,12 +1,13 @@
 /** Runs Whisper: encodes windows into slots and steps the decoder over the tokens of any of them. */
-import { EngineError } from '../errors.ts';
+import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocateNow } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Readback } from '../gpu/staging.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import {
-  copyCacheRows, createDecoderCache, createDecoderWorkspace, decode, decodeLayers, decoderSlotBytes, growDecoderCache,
+  copyCacheRows, createDecoderCache, createDecoderSlots, createDecoderWorkspace, decode, decodeLayers, decoderSlotBytes, destroyDecoderSlots,
+  growDecoderCache,
 } from '../models/whisper/decoder.ts'; // prettier-ignore
 import type { DecoderArgs, DecoderCache, DecoderWorkspace } from '../models/whisper/decoder.ts';
 import { windowFrames } from '../models/whisper/config.ts';
@@ -63,11 +64,9 @@ export class WhisperRunner {
   readonly #ids: Tensor;
   readonly #upload: WhisperStepUpload;
   /** Created when word timestamps are first asked for. */
-  #aligner: WhisperAligner | undefined;
+  #aligner: ReturnType<typeof allocateNow<WhisperAligner>> | undefined;
   /** Encoder positions of the window in each slot. */
   readonly #positions: number[];
-  /** Rejects when the device had no memory for the latest windows. */
-  #given: Promise<void> | undefined;
 
   constructor(device: Device, model: WhisperModel, { maxRunning, memory }: { maxRunning: number; memory?: number | undefined }) {
     const { config, tokens } = model;
@@ -158,11 +157,12 @@ export class WhisperRunner {
   }
 
   /**
-   * Encodes one window (mono samples at the model's rate, at most a window long) and leaves its cross-attention keys and values in `slot`.
+   * Encodes one window (mono samples at the model's rate, at most a window long) and leaves its cross-attention keys and values in `slot`,
+   * which must have room.
    */
   encode(slot: number, samples: Float32Array): void {
     const { config } = this.model;
-    if (slot >= this.#cache.slots) this.#makeRoom(slot + 1);
+    assert(slot < this.#cache.slots, `a window in slot ${slot}; there is room for ${this.#cache.slots}`);
     const frames = windowFrames(config, samples.length);
     this.#device.write(this.#encoder.samples, melInput(config.mel, samples, frames * config.mel.hop));
     const rec = this.#device.record('encode window');
@@ -183,10 +183,8 @@ export class WhisperRunner {
     const candidates = layout.candidates ? rec.readback(this.#candidates, layout.samples * perRow * 8) : undefined;
     rec.submit();
     const wanted = rows.flatMap(({ sample }) => (sample ? [sample] : []));
-    const given = this.#given;
     return {
       tokens: async () => {
-        await given;
         const [one, some] = await Promise.all([results.data(), candidates?.data()]);
         return wanted.map(({ history }, i) =>
           history === undefined ? readTokens(one, i, 1) : readTokens(some!, i * perRow, perRow).filter(({ token }) => token !== NO_TOKEN),
@@ -197,39 +195,58 @@ export class WhisperRunner {
 
   /**
    * Encoder positions that a window's tokens attend to, from the token at `from` on: alignmentMatrix over the first `positions` of the
-   * encoder, row by row. The tokens go through the decoder again, in the slot's first lane, whose keys and values are overwritten.
+   * encoder, row by row. The tokens go through the decoder again, in the slot's first lane, whose keys and values are overwritten. Rejects
+   * with EngineError('out_of_memory') when the device has no memory for it; the next call tries again.
    */
   align(slot: number, tokens: readonly number[], { from, positions }: { from: number; positions: number }): Promise<Float32Array> {
-    if (!this.#aligner) {
-      const made = allocateNow(this.#device, 'times of words', () => new WhisperAligner(this.#device, this.model));
-      this.#aligner = made.made;
-      this.#given = Promise.all([this.#given, made.given]).then(() => undefined);
-    }
-    const given = this.#given;
+    const { made: aligner, given } = (this.#aligner ??= this.#makeAligner());
     let matrix: Readback | undefined;
     for (let first = 0; first < tokens.length; first += MAX_STEP_ROWS) {
       const rows = tokens.slice(first, first + MAX_STEP_ROWS).map((token, i): StepRow => ({ slot, position: first + i, token }));
       const layout = this.#write(rows);
       const rec = this.#device.record('times of words');
       const skipped = Math.min(Math.max(0, from - first), rows.length);
-      this.#recordAlignment(rec, layout, this.#aligner, { slot, first: skipped, row: Math.max(0, first - from) });
-      if (first + rows.length === tokens.length) matrix = this.#aligner.read(rec, tokens.length - from, positions);
+      this.#recordAlignment(rec, layout, aligner, { slot, first: skipped, row: Math.max(0, first - from) });
+      if (first + rows.length === tokens.length) matrix = aligner.read(rec, tokens.length - from, positions);
       rec.submit();
     }
     return (async () => {
-      await given;
-      return new Float32Array(await matrix!.data()).subarray(0, (tokens.length - from) * positions);
+      // Read whatever comes of it, so that its buffer is used again.
+      const [data] = await Promise.all([matrix!.data(), given]);
+      return new Float32Array(data).subarray(0, (tokens.length - from) * positions);
     })();
   }
 
+  #makeAligner(): ReturnType<typeof allocateNow<WhisperAligner>> {
+    const { made, given } = allocateNow(this.#device, 'times of words', () => new WhisperAligner(this.#device, this.model));
+    const kept = given.catch((error: unknown) => {
+      this.#aligner = undefined;
+      // The device may have given some of it.
+      made.destroy(this.#device);
+      throw error;
+    });
+    return { made, given: kept };
+  }
+
   /**
-   * Grows the caches to `slots` windows, or to twice as many as there is room for. Few requests have more than one window at once, and each
-   * takes tens of MiB.
+   * Makes room for a window in `slot`: the caches grow to that, or to twice as many windows as there is room for. Few requests have more
+   * than one window at once, and each takes tens of MiB. Returns whether there is room; without memory for more the caches stay as they are.
    */
-  #makeRoom(slots: number): void {
-    const cache = this.#cache;
-    const wanted = Math.min(this.slots, Math.max(slots, 2 * cache.slots));
-    this.#given = allocateNow(this.#device, 'room for more windows', () => growDecoderCache(this.#device, cache, wanted)).given;
+  async makeRoom(slot: number): Promise<boolean> {
+    const [device, cache] = [this.#device, this.#cache];
+    if (slot < cache.slots) return true;
+    const wanted = Math.min(this.slots, Math.max(slot + 1, 2 * cache.slots));
+    const { made: more, given } = allocateNow(device, 'room for more windows', () => createDecoderSlots(device, cache, wanted));
+    try {
+      await given;
+    } catch (error) {
+      destroyDecoderSlots(device, more);
+      if (!(error instanceof EngineError)) throw error;
+      device.platform.log(`no more than ${cache.slots} windows side by side: ${error.message}`);
+      return false;
+    }
+    growDecoderCache(device, cache, more);
+    return true;
   }
 
   /** Encodes the uploaded samples into a slot; returns the number of encoder positions. */

@@ -161,6 +161,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const maxTokens = this.#maxTokens(promptTokens.length, request);
     const constraint = constraintOf(request, this.#parts.template);
     const sampling = resolveSampling(request, this.#parts, constraint !== undefined);
+    // A device without memory for that ends this request alone, and no step.
+    if (sampling.logits) await this.#parts.runner.reserveProcessing?.();
+    if (this.#closed) throw this.#closed;
     const choices = new Map<Sequence, ChatChoice>();
     const parser = parserOptions(request, prompt, this.#parts.template, constraint);
     const before = request.prompt !== undefined || request.continueFinalMessage === true ? promptTokens : undefined;

@@ -53,6 +53,8 @@ import { weightDemand } from '../weights/storage.ts';
 /** Runs batches: ModelRunner on one device, or ParallelRunner on the ranks of a split model, which may be lost and must be closed. */
 export interface ChatRunner {
   run(batch: Batch): StepResult;
+  /** Makes room for steps that process logits. Throws EngineError('out_of_memory') when the device has none. */
+  reserveProcessing?(): Promise<void>;
   readonly lost?: Promise<string>;
   /** Counters of the ranks' devices. */
   readonly stats?: readonly DeviceStats[];

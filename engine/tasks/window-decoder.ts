@@ -37,6 +37,8 @@ export class WindowDecoder {
   #waiting: Window[] = [];
   readonly #active = new Set<Window>();
   readonly #freeSlots: number[];
+  /** A slot that the device has no memory for; it is asked again once another was released. */
+  #refused: number | undefined;
   #running: Promise<void> | undefined;
   /** Windows whose word times are being computed. */
   readonly #aligning = new Map<Window, Promise<void>>();
@@ -141,7 +143,7 @@ export class WindowDecoder {
   /** Reads the next window, gives it a slot and encodes it. */
   async #admit(): Promise<void> {
     const window = this.#freeSlots.length > 0 ? this.#next() : undefined;
-    if (!window) return;
+    if (!window || !(await this.#hasRoom())) return;
     const { job, start, length } = window;
     try {
       window.samples ??= await job.heard.read(start, start + length);
@@ -156,6 +158,15 @@ export class WindowDecoder {
     window.slot = this.#freeSlots.pop()!;
     this.#active.add(window);
     this.#runner.encode(window.slot, window.samples);
+  }
+
+  /** Whether the next free slot has memory. Slot 0 always has, and while another has none, those that have are taken. */
+  async #hasRoom(): Promise<boolean> {
+    const slot = this.#freeSlots.at(-1)!;
+    if (slot === this.#refused) return false;
+    const hasRoom = await this.#runner.makeRoom(slot);
+    if (!hasRoom) this.#refused = slot;
+    return hasRoom;
   }
 
   /** Finishes a window, or leaves it in its slot for another attempt. */
@@ -215,5 +226,6 @@ export class WindowDecoder {
     window.samples = undefined;
     if (!this.#active.delete(window)) return;
     this.#freeSlots.push(window.slot!);
+    this.#refused = undefined;
   }
 }

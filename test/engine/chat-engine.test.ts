@@ -11,6 +11,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { testDevice } from '../support/device.ts';
+import { refuseMemory } from '../support/refused-memory.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDER = join(ROOT, 'models', 'parley-chat');
@@ -274,6 +275,47 @@ test('answers that do not fit end at the edge of the context, where that is aske
   const { start, finishes } = await ask(engine, 'Hi', { maxTokens: 2048, ignoreEos: true });
   expect(finishes[0]).toMatchObject({ reason: 'length', completionTokens: 64 - start!.promptTokens });
   expect((await failure(ask(engine, 'word '.repeat(64), { maxTokens: 1 }))).code).toBe('context_length_exceeded');
+  await engine.close();
+  device.close();
+});
+
+test('without memory for logit processing those who ask for it are refused, and nobody else, until there is some', async () => {
+  const device = await testDevice();
+  const engine = await load(device, { maxRunningRequests: 4 });
+  const penalized: Partial<ChatRequest> = { sampling: { ...GREEDY, presencePenalty: 1 }, maxTokens: 8 };
+  const plain = (await ask(engine, STORY, { maxTokens: 8 })).texts;
+  const { buffers } = device.stats;
+  const refusal = refuseMemory(device, (label) => label === 'token counts');
+  try {
+    const asked = [ask(engine, STORY, penalized), ask(engine, STORY, { maxTokens: 8 }), ask(engine, STORY, penalized)] as const;
+    const [one, other, two] = await Promise.allSettled(asked);
+    for (const refused of [one, two]) expect(refused).toMatchObject({ reason: { code: 'out_of_memory' } });
+    expect(other).toMatchObject({ value: { texts: plain } });
+    expect((await failure(ask(engine, STORY, penalized))).code).toBe('out_of_memory');
+  } finally {
+    refusal.restore();
+  }
+  // What was refused is given back, and the queue holds nothing of it.
+  expect(device.stats.buffers).toBe(buffers);
+  expect(engine.status()).toMatchObject({ running: 0, waiting: 0 });
+  const again = (await ask(engine, STORY, penalized)).texts;
+  expect(again[0]).not.toBe('');
+  expect((await ask(engine, STORY, { maxTokens: 8 })).texts).toEqual(plain);
+  expect(device.errors).toEqual([]);
+  await engine.close();
+  device.close();
+});
+
+test('what logit processing takes is in the plan, and taken when it is first asked for', async () => {
+  const device = await testDevice();
+  const engine = await load(device, { maxRunningRequests: 20 });
+  const { memory } = engine.info;
+  await ask(engine, STORY, { maxTokens: 2 });
+  const { bufferBytes } = device.stats;
+  await ask(engine, STORY, { maxTokens: 2, sampling: { ...GREEDY, presencePenalty: 1 } });
+  expect(device.stats.bufferBytes - bufferBytes).toBeGreaterThan(2 ** 20);
+  const pages = device.caps.software ? 2 ** 21 : memory!.kvBytes;
+  expect(Math.abs(memory!.weightBytes + memory!.activationBytes + pages - device.stats.bufferBytes)).toBeLessThan(2 ** 19);
   await engine.close();
   device.close();
 });

@@ -144,6 +144,17 @@ describe('allocate', () => {
     expect(vi.mocked(device.gpu.popErrorScope)).toHaveBeenCalledTimes(1);
   });
 
+  test('a device that is refused memory where nobody asks for the answer is lost, so that nothing is read from what it lacks', async () => {
+    const device = await testDevice();
+    vi.spyOn(device.platform, 'log').mockImplementation(() => undefined);
+    const tensor = device.upload('t', 'u32', [4], Uint32Array.of(1, 2, 3, 4));
+    const reading = device.read(tensor);
+    const event = Object.assign(new Event('uncapturederror'), { error: new GPUOutOfMemoryError('no room for a buffer') });
+    device.gpu.dispatchEvent(event);
+    await expect(reading).rejects.toThrow();
+    expect(await device.lost).toBe('out of memory: no room for a buffer');
+  });
+
   test('the adapter at hand gives what it has', async () => {
     const device = await testDevice();
     const tensor = await allocate(device, 'a tensor', () => device.upload('t', 'u32', [4], Uint32Array.of(1, 2, 3, 4)));

@@ -160,6 +160,7 @@ describe('a tiny random checkpoint', () => {
     const windows = { samples: 16000, frames: 128, padding: 20 };
     const runner = new WhisperRunner(device, { ...model, config: { ...config, windows } }, { maxRunning: 2 });
     await runner.warmUp();
+    await runner.makeRoom(1);
     const prompt = transcriptPrompt(model.tokens, 'en', false);
     const hear = async (lengths: readonly number[]): Promise<SampledToken[][]> => {
       lengths.forEach((length, slot) => runner.encode(slot, audio.subarray(0, length)));
@@ -208,6 +209,7 @@ describe('a tiny random checkpoint', () => {
   test('chooses the same tokens, to the last bit of their probabilities, alone and beside others', async () => {
     const runner = new WhisperRunner(device, model, { maxRunning: 4 });
     await runner.warmUp();
+    await runner.makeRoom(3);
     const noise = Float32Array.from({ length: 24000 }, (_, i) => 0.1 * Math.sin(i * i * 1e-5));
     const prompt = transcriptPrompt(model.tokens, 'en', false);
     runner.encode(2, audio);
@@ -223,6 +225,7 @@ describe('a tiny random checkpoint', () => {
   test('a step creates no GPU object, submits once and reads 8 bytes a sequence', async () => {
     const runner = new WhisperRunner(device, model, { maxRunning: 2 });
     await runner.warmUp();
+    await runner.makeRoom(1);
     const prompt = transcriptPrompt(model.tokens, 'en', false);
     const jobs = [0, 1].map((slot) => ({ slot, prompt }));
     jobs.forEach(({ slot }) => runner.encode(slot, audio));
@@ -268,6 +271,7 @@ describe('the bundled checkpoint', () => {
   test('transcribes its clip to the same tokens, with and without timestamps', async () => {
     const runner = new WhisperRunner(device, model, { maxRunning: 2 });
     await runner.warmUp();
+    await runner.makeRoom(1);
     expect(transcriptPrompt(model.tokens, 'en', false)).toEqual(wanted.prompt_ids);
     expect(transcriptPrompt(model.tokens, 'en', true)).toEqual(wanted.timestamp_prompt_ids);
     [0, 1].forEach((slot) => runner.encode(slot, audio));

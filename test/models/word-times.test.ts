@@ -19,6 +19,7 @@ import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { wordsApart } from '../support/word-times.ts';
 import type { GoldenTimes } from '../support/word-times.ts';
 import { testDevice } from '../support/device.ts';
+import { refuseMemory } from '../support/refused-memory.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const json = <T>(name: string): T => JSON.parse(readFileSync(path(name), 'utf8')) as T;
@@ -70,6 +71,7 @@ test('the tokens of a tiny random checkpoint end when transformers says, with na
     [loaded.alignmentHeads, golden.ends_without_heads],
   ] as const) {
     const runner = new WhisperRunner(device, { ...loaded, alignmentHeads: heads }, { maxRunning: 2 });
+    await runner.makeRoom(1);
     runner.encode(1, audio);
     const { positions } = golden;
     const matrix = await runner.align(1, tokens, { from: golden.prompt.length, positions });
@@ -124,6 +126,25 @@ describe('words of the bundled checkpoint', () => {
     expect(device.stats.pipelines).toBe(before.pipelines);
     expect(segments.map(({ words: _, ...rest }) => rest)).toEqual(plain);
     expect(device.errors).toEqual([]);
+  });
+
+  test('are refused where the device has no memory for them, to those alone who ask, until it has', async () => {
+    const refusal = refuseMemory(device, (label) => label === 'alignment weights');
+    const plain = await hear(clip, 'segment', padding);
+    const { buffers } = device.stats;
+    try {
+      const [word, other] = await Promise.allSettled([hear(clip, 'word', padding), hear(clip, 'segment', padding)]);
+      expect(word).toMatchObject({ reason: { code: 'out_of_memory' } });
+      expect(other).toMatchObject({ value: plain });
+      expect(await hear(clip, 'segment', padding)).toEqual(plain);
+    } finally {
+      refusal.restore();
+    }
+    // What was refused is given back.
+    expect(device.stats.buffers).toBe(buffers);
+    expect((await hear(clip, 'word', padding))[0]!.words!.length).toBeGreaterThan(3);
+    // Work on what was refused is not done.
+    device.errors.length = 0;
   });
 
   test('are spoken when transformers says', async () => {

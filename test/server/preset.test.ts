@@ -74,7 +74,7 @@ describe('before a byte is fetched', () => {
 
   test('what does not is refused with the numbers and what would fit', async () => {
     expect((await problemOn(4 * GIB, '--preset=medium')).message).toMatch(
-      /^--preset medium does not fit Some GPU: it needs \d\.\d GiB \(Qwen3-4B-Instruct-2507 \d\.\d GiB, Kokoro-82M \d+\.\d MiB, whisper-base \d+\.\d MiB\) and room for a conversation, and 0\.8 x 4\.0 GiB \(nvidia-smi\) = 3\.2 GiB may be taken\. What fits: --preset small \(1\.9 GiB, which leaves room for [\d,]+ tokens\); --preset medium --chat-model Qwen3-0\.6B \(3\.1 GiB, which leaves room for [\d,]+ tokens\)\. Where there really is more memory, --device-memory says so\.$/,
+      /^--preset medium does not fit Some GPU: it needs \d\.\d GiB \(Qwen3-4B-Instruct-2507 \d\.\d GiB, Kokoro-82M \d+\.\d MiB, whisper-base \d+\.\d MiB\) and room for a conversation, and 0\.8 x 4\.0 GiB \(nvidia-smi\) = 3\.2 GiB may be taken\. What fits: --preset small \(1\.9 GiB, which leaves room for [\d,]+ tokens\); --preset medium --chat-model Qwen2\.5-Coder-0\.5B-Instruct \(2\.3 GiB, which leaves room for [\d,]+ tokens\)\. Where there really is more memory, --device-memory says so\.$/,
     );
     expect((await problemOn(GIB, '--preset=small')).message).toMatch(/No preset fits; the bundled models need far less/);
   });

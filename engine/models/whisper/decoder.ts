@@ -85,7 +85,7 @@ function slotsOf(
   device: Device,
   { lanes, selfRows, crossRows, crossInTexels }: Pick<DecoderCache, 'lanes' | 'selfRows' | 'crossRows' | 'crossInTexels'>,
   { layers, width, slots }: { layers: number; width: number; slots: number },
-): Pick<DecoderCache, 'slots' | 'self' | 'cross'> {
+): DecoderSlots {
   const ofLayers = (make: (i: number) => Tensor): Tensor[] => Array.from({ length: layers }, (_, i) => make(i));
   const inBuffers = (name: string, rows: number): Tensor[] =>
     ofLayers((i) => device.tensor(`${name} cache ${i}`, 'f32', [slots * rows, width]));
@@ -93,15 +93,27 @@ function slotsOf(
   return { slots, self: inBuffers('self', lanes * selfRows), cross: crossInTexels ? inTexels() : inBuffers('cross', crossRows) };
 }
 
-/** Grows a cache to `slots` slots. The contents are copied after all work submitted so far. */
-export function growDecoderCache(device: Device, cache: DecoderCache, slots: number): void {
+/** Tensors of a cache's windows. */
+export type DecoderSlots = Pick<DecoderCache, 'slots' | 'self' | 'cross'>;
+
+/** Allocates `slots` slots for growDecoderCache. */
+export function createDecoderSlots(device: Device, cache: DecoderCache, slots: number): DecoderSlots {
+  return slotsOf(device, cache, { layers: cache.self.length, width: cache.self[0]!.shape[1]!, slots });
+}
+
+/** Frees slots. */
+export function destroyDecoderSlots(device: Device, { self, cross }: DecoderSlots): void {
+  device.destroy(...self, ...cross);
+}
+
+/** Moves a cache to these slots, which are more than it has. The contents are copied after all work submitted so far. */
+export function growDecoderCache(device: Device, cache: DecoderCache, more: DecoderSlots): void {
   const { self, cross } = cache;
-  const more = slotsOf(device, cache, { layers: self.length, width: self[0]!.shape[1]!, slots });
   const rec = device.record('more windows');
   self.forEach((tensor, i) => rec.copy(tensor, more.self[i]!));
   cross.forEach((tensor, i) => (cache.crossInTexels ? rec.copyTexels(tensor, more.cross[i]!) : rec.copy(tensor, more.cross[i]!)));
   rec.submit();
-  device.destroy(...self, ...cross);
+  destroyDecoderSlots(device, cache);
   Object.assign(cache, more);
 }
 
