@@ -14,11 +14,16 @@ export function formOf(fields: Readonly<Record<string, unknown>>): ReadonlyMap<s
 export async function bytesOf(file: unknown, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer> | undefined> {
   if (file === undefined || file === null) return undefined;
   if (file instanceof Blob || file instanceof Response) return new Uint8Array(await file.arrayBuffer());
-  // Copied, because the caller may change its bytes.
-  if (file instanceof Uint8Array) return new Uint8Array(file);
-  if (file instanceof ArrayBuffer) return new Uint8Array(file.slice(0));
+  if (file instanceof Uint8Array || file instanceof ArrayBuffer) return copyOf(file);
   if (isIterable(file)) return collectBytes(file, signal);
   throw invalidType('file', 'a File, a Blob, a Response, a stream or bytes', file);
+}
+
+/** A copy of bytes, because their owner may change them. Bytes that were transferred to elsewhere are none, and cannot be copied. */
+function copyOf(bytes: ArrayBufferView | ArrayBuffer): Uint8Array<ArrayBuffer> {
+  if (bytes.byteLength === 0) return new Uint8Array(0);
+  const { buffer, byteOffset } = ArrayBuffer.isView(bytes) ? bytes : { buffer: bytes, byteOffset: 0 };
+  return new Uint8Array(new Uint8Array(buffer, byteOffset, bytes.byteLength));
 }
 
 const isIterable = (value: unknown): value is AsyncIterable<Uint8Array> =>
@@ -29,7 +34,9 @@ async function collectBytes(stream: AsyncIterable<Uint8Array>, signal: AbortSign
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   for await (const chunk of stream) {
     signal.throwIfAborted();
-    chunks.push(new Uint8Array(chunk));
+    // A stream of text, such as that of a file opened with an encoding, would be read as nothing at all.
+    if (!ArrayBuffer.isView(chunk) && !((chunk as unknown) instanceof ArrayBuffer)) throw invalidType('file', 'a stream of bytes', chunk);
+    chunks.push(copyOf(chunk));
   }
   return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }

@@ -14,8 +14,7 @@ export function namedModels(options: LoadOptions): { readonly task: ModelTask; r
   const named = MODEL_TASKS.flatMap((task) => {
     const source: unknown = options[task];
     if (source === undefined) return [];
-    if (typeof source !== 'string' || source.trim() === '')
-      throw invalid(task, `'${task}' must name a model, got ${JSON.stringify(source)}`);
+    if (typeof source !== 'string' || source.trim() === '') throw invalid(task, `'${task}' must name a model, got ${shown(source)}`);
     return [{ task, source: source.trim() }];
   });
   if (named.length === 0) throw invalid('chat', `no model is named: give one of ${MODEL_TASKS.map((task) => `'${task}'`).join(', ')}`);
@@ -23,16 +22,26 @@ export function namedModels(options: LoadOptions): { readonly task: ModelTask; r
 }
 
 /** Validates the engine settings, without those that are undefined. Throws BadRequestError for an unknown name and for a value that is not allowed. */
-export function engineSettings({ engine = {} }: LoadOptions): Partial<EngineConfig> {
+export function engineSettings({ engine }: LoadOptions): Partial<EngineConfig> {
   const rows: ReadonlyMap<string, Setting> = new Map(Object.entries(ENGINE_SETTINGS));
-  const given = Object.entries(engine).filter(([, value]) => value !== undefined);
+  const given = Object.entries(engine ?? {}).filter(([, value]) => value !== undefined);
   for (const [name, value] of given) {
     const row = rows.get(name);
     if (!row) throw invalid(`engine.${name}`, `the engine has no setting '${name}'; it has ${[...rows.keys()].join(', ')}`);
     const must = mustBe(row, value);
-    if (must !== undefined) throw invalid(`engine.${name}`, `'engine.${name}' must be ${must}, got ${JSON.stringify(value)}`);
+    if (must !== undefined) throw invalid(`engine.${name}`, `'engine.${name}' must be ${must}, got ${shown(value)}`);
   }
-  return Object.fromEntries(given);
+  // Copied, because a reactive array cannot be sent to the engine.
+  return Object.fromEntries(given.map(([name, value]) => [name, Array.isArray(value) ? [...(value as unknown[])] : value]));
+}
+
+/** A value for a message; JSON has no words for some, such as 1n. */
+function shown(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return String(value);
+  }
 }
 
 /** Says what a setting's value must be if it is not allowed, else undefined. Numbers are in the code's units (bytes), not the operator's (GiB). */

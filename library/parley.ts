@@ -17,6 +17,7 @@ import type { SpeechFormat } from '../server/speech/schema.ts';
 import { collect, shownTranscript, transcriptEvents } from '../server/transcription/formats.ts';
 import { TRANSCRIPTION_ALIASES, parseTranscriptionForm } from '../server/transcription/schema.ts';
 import { APIUserAbortError, errorClass } from './errors.ts';
+import { plainBody } from './body.ts';
 import { formOf, bytesOf } from './form.ts';
 import { responseOutlet } from './outlet.ts';
 import { Stream } from './stream.ts';
@@ -88,7 +89,7 @@ export const MODEL_ALIASES: Readonly<Record<ModelTask, readonly string[]>> = {
 function createChat(host: Host, calling: Calling) {
   return (body: Body, options?: RequestOptions): Promise<unknown> =>
     calling(options, async ({ controller, release }) => {
-      const call = parseChatBody({ ...body }, { modelOptional: true, maxRunningRequests: MAX_CHOICES });
+      const call = parseChatBody(plainBody(body), { modelOptional: true, maxRunningRequests: MAX_CHOICES });
       const { engine, model } = served(host, 'chat', call.model);
       const hash = await sha256(describeBuild(engine.info(), model));
       const answer = chatAnswer(call, createEnvelope(model.id, fingerprint(hash), 'chatcmpl'), 'reasoning_content');
@@ -103,7 +104,7 @@ function createSpeech(host: Host, calling: Calling) {
       const { engine, model } = served(host, 'speech', undefined);
       const voices = model.voices ?? [];
       const rules = speechSettings({ modelOptional: true, legacy: false, defaultFormat: host.speechFormat });
-      const call = parseSpeechBody({ ...body }, { ...rules, voices, aliases: resolveVoices(VOICE_TABLE, voices) });
+      const call = parseSpeechBody(plainBody(body), { ...rules, voices, aliases: resolveVoices(VOICE_TABLE, voices) });
       served(host, 'speech', call.model);
       const { outlet, response } = responseOutlet(controller, toError);
       const spoken = speak(nameField(call, engine.synthesize(call.request, controller.signal)), call, host.encoders, outlet);
@@ -116,7 +117,7 @@ function createTranscription(host: Host, calling: Calling) {
   return (body: Body, options?: RequestOptions): Promise<unknown> =>
     calling(options, async ({ controller, release }) => {
       const { file, ...fields } = { ...body } as { readonly file?: unknown };
-      const form = { fields: formOf(fields), file: await untilAbort(bytesOf(file, controller.signal), controller.signal) };
+      const form = { fields: formOf(plainBody(fields)), file: await untilAbort(bytesOf(file, controller.signal), controller.signal) };
       const call = parseTranscriptionForm(form, { modelOptional: true, task: 'transcribe' });
       const { engine } = served(host, 'transcription', call.model);
       const { samples, discard } = await host.decode(call.file, controller.signal);
@@ -195,9 +196,11 @@ async function streamOf(
   events: AsyncGenerator<object | undefined>,
   { controller, release }: Pick<Call, 'controller' | 'release'>,
 ): Promise<Stream<object>> {
+  // A stream that nobody reads holds what its call needs, such as the file with the samples, until that is aborted.
+  controller.signal.addEventListener('abort', () => void events.return(undefined).catch(() => {}), { once: true });
   let first: IteratorResult<object | undefined> | undefined = await events.next();
+  let isOver = false;
   async function* items(): AsyncGenerator<object> {
-    let isOver = false;
     try {
       for (let next = first ?? (await events.next()); !next.done; next = await events.next()) {
         first = undefined;
@@ -215,6 +218,12 @@ async function streamOf(
     }
   }
   const all = items();
+  const end = all.return.bind(all);
+  // A generator that is left before its first item runs none of its code.
+  all.return = (value) => {
+    if (!isOver) controller.abort();
+    return end(value);
+  };
   return new Stream(() => all, controller);
 }
 

@@ -316,7 +316,7 @@ export interface LoadOptions {
   /** Engine settings by their names in engine/config.ts, such as `contextLength`, `maxRunningRequests`, `kvCacheDtype`, `adapter`. */
   readonly engine?: Readonly<Record<string, unknown>>;
   readonly onProgress?: (progress: LoadProgress) => void;
-  /** Receives log lines. */
+  /** Receives log lines; what it throws is ignored. */
   readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;
   /** In a page: starts a worker that runs `parley/worker`; default: the file beside this one. Called at least once per model. */

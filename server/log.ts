@@ -77,8 +77,18 @@ export function createLog(level: string): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, STDERR);
 }
 
-/** Makes the log for a program that embeds Parley: `line` gets each line of level `info` and above; undefined = no log. */
+/**
+ * Makes the log for a program that embeds Parley: `line` gets each line of level `info` and above; undefined = no log. A line at which it throws is lost, since whoever
+ * logs has something else to finish.
+ */
 export function createLineLog(line: ((text: string) => void) | undefined): Logger {
   const level = line ? 'info' : 'silent';
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: (text: string) => line?.(text.trimEnd()) });
+  const write = (text: string): void => {
+    try {
+      line?.(text.trimEnd());
+    } catch {
+      // Lost.
+    }
+  };
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write });
 }

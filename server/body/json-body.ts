@@ -2,11 +2,10 @@
 import type { Request } from 'express';
 import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
 import { Blocks } from './blocks.ts';
+import { MAX_DEPTH, MAX_ELEMENTS, tooDeep, tooManyElements } from './shape.ts';
 import type { Upload, UploadBudget } from './upload-budget.ts';
 
 const MAX_JSON_BYTES = 16 << 20;
-const MAX_DEPTH = 64;
-const MAX_ELEMENTS = 200_000;
 /** Milliseconds without data after which a request is given up. */
 const IDLE_MS = 30_000;
 /** Bodies up to this size are not counted; longer ones share the memory of `JSON_LIMITS`. */
@@ -138,10 +137,9 @@ function checkShape(text: string): void {
     const code = text.charCodeAt(i);
     if (code === 0x22) i = endOfString(text, i);
     else if (code === 0x5b || code === 0x7b) {
-      if (++depth > MAX_DEPTH) throw new HttpError(400, 'invalid_json', `the body is nested deeper than ${MAX_DEPTH} levels`);
+      if (++depth > MAX_DEPTH) throw tooDeep();
     } else if (code === 0x5d || code === 0x7d) depth--;
-    else if (code === 0x2c && ++elements > MAX_ELEMENTS)
-      throw new HttpError(400, 'invalid_json', `the body has more than ${MAX_ELEMENTS} elements`);
+    else if (code === 0x2c && ++elements > MAX_ELEMENTS) throw tooManyElements();
   }
 }
 

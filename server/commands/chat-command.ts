@@ -61,6 +61,8 @@ export function numberOption(name: string, given: string, least: number, most: n
 
 /** Path of a model: that of an existing file or folder, here or among the bundled ones; any other source is fetched first. */
 export async function modelPath(model: string): Promise<string> {
+  // As a path it would be the folder of the bundled models' own.
+  if (model.trim() === '') throw new UsageError('no model is named');
   return pulling(async (options) => {
     const places = [model, ...(BUNDLED === undefined ? [] : [resolve(BUNDLED, model)])];
     const here = places.find((place) => existsSync(place));

@@ -89,6 +89,7 @@ test.each([
   [['models/parley-chat', 'Hi', 'there'], /^2 prompts are given; put one into quotation marks/],
   [['models/parley-chat', 'Hi', '--top', '1'], /^Unknown option '--top'; /],
   [['--seed', '1'], /^no model is named; /],
+  [['', 'Hi'], /^no model is named; /],
   [['models/parley-chat', 'Hi', '--seed', '-1'], /^--seed -1: expected a whole number from 0 to 9007199254740991; /],
 ])('run %j is refused before anything is loaded', async (argv, message) => {
   const { code, out, err } = await refused(runPrompt, argv);
