@@ -347,7 +347,8 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await page.locator('.plain-file input').setInputFiles({ name: 'x.json', mimeType: 'application/json', buffer: Buffer.from(file) });
     const answer = page.locator('.message.assistant .markdown');
     await answer.waitFor();
-    expect(await answer.innerText()).toContain('<img src=x onerror=');
+    // A message that was never on the screen has no text yet (content-visibility).
+    await expect.poll(() => answer.innerText()).toContain('<img src=x onerror=');
     expect(await answer.locator('img, script, a').count()).toBe(0);
     expect(await answer.locator('strong').innerText()).toBe('bold');
     expect(await answer.locator('td').innerText()).toBe('1');
