@@ -26,7 +26,6 @@ import { testDevice } from '../support/device.ts';
 import { startedChat } from '../support/started-chat.ts';
 import { SPOILED_SUMS, once, spoiled } from '../support/spoiled-shaders.ts';
 import type { Spoil } from '../support/spoiled-shaders.ts';
-import { THOROUGH } from '../support/thorough.ts';
 
 interface Start {
   readonly info: EngineInfo;
@@ -34,13 +33,10 @@ interface Start {
   readonly lines: readonly string[];
 }
 
-/** For one request at a time, which spares each start its kernels of two rows: only the first two tests, of all kernels at once, have those. */
-const ALONE: Partial<EngineConfig> = { maxRunningRequests: 1 };
-
-async function start(spoil: Spoil, settings: Partial<EngineConfig> = ALONE): Promise<Start> {
+async function start(spoil: Spoil, quantization: EngineConfig['quantization'] = 'none'): Promise<Start> {
   const lines: string[] = [];
   const platform = spoiled(createNodePlatform({ log: (line) => void lines.push(line) }), spoil);
-  return { ...(await startedChat(platform, { quantization: 'none', ...settings })), lines };
+  return { ...(await startedChat(platform, { quantization })), lines };
 }
 
 describe('the self-test of a chat model', () => {
@@ -56,13 +52,13 @@ describe('the self-test of a chat model', () => {
   });
 
   test('finds nothing where nothing is wrong', async () => {
-    right = await start({}, {});
+    right = await start({});
     expect(right.info.kernels?.replaced).toEqual([]);
     expect(right.info.kernels?.tested).toBeGreaterThan(8);
   });
 
   test('replaces kernels that give wrong results, all at one go, names them, and answers as ever', async () => {
-    const { info, answer, lines } = await start(SPOILED_SUMS, {});
+    const { info, answer, lines } = await start(SPOILED_SUMS);
     expect(info.kernels?.replaced.toSorted((a, b) => a.kernel.localeCompare(b.kernel))).toMatchObject([
       ...ofHalves,
       { kernel: 'linear_fused' },
@@ -77,9 +73,9 @@ describe('the self-test of a chat model', () => {
   });
 
   test('puts weights into buffers where textures are read wrongly, and answers as ever', async () => {
-    const quantised = await start({}, { ...ALONE, quantization: 'q8_0' });
+    const quantised = await start({}, 'q8_0');
     const wrong = (text: string): string => once(text, 'return textureLoad(weight,', 'return vec4<u32>(1u) ^ textureLoad(weight,');
-    const { info, answer } = await start({ 'lib/words_texture.wgsl': wrong }, { ...ALONE, quantization: 'q8_0' });
+    const { info, answer } = await start({ 'lib/words_texture.wgsl': wrong }, 'q8_0');
     expect(quantised.info.kernels?.replaced).toEqual([]);
     expect(info.kernels?.replaced.map(({ kernel, by }) => [kernel, by])).toEqual(textures ? [['words_texture', 'words_of_columns']] : []);
     expect(answer).toBe(quantised.answer);
@@ -111,9 +107,8 @@ describe('the self-test of a chat model', () => {
   test('refuses to start, in one line, where nothing can take the place of what is wrong', async () => {
     const wrong = (text: string): string => once(text, 'select(total[i * SUMS + j] / total_sum[i],', 'select(total[i * SUMS + j],');
     await expect(start({ 'attention/paged_attention.wgsl': wrong })).rejects.toThrow(/cannot run Parley: kernel paged_attention .* gives wrong results/); // prettier-ignore
-    // What takes the place of the kernels that were replaced above.
-    const tile = { 'linear/linear_tile.wgsl': (text: string) => once(text, 'fma(a.w, w[j].w,', 'fma(0.0, w[j].w,') };
-    await expect(start({ ...SPOILED_SUMS, ...tile })).rejects.toThrow(/cannot run Parley: kernel linear_tile .* gives wrong results/);
+    const store = { 'lib/linear_store.wgsl': (text: string) => once(text, 'out[at] = y;', 'out[at] = 1.001 * y;') };
+    await expect(start(store)).rejects.toThrow(/cannot run Parley: kernel linear_tile .* gives wrong results/);
   });
 });
 
@@ -174,24 +169,21 @@ describe.each([
   ['an adapter without subgroups', ['subgroups']],
   ['a GPU', ['software']],
 ] as const satisfies readonly (readonly [string, readonly OptionalFeature[]])[])('the cases of %s', (_, disable) => {
-  // Pages as short as a token are SGLang's default; what of a kernel depends on an odd length depends on no flavour.
-  test.each(THOROUGH || disable.length === 0 ? [16, 3, 1] : [16, 1])(
-    'pass with pages of %i, and take the pipelines that are there',
-    async (pageSize) => {
-      const device = await testDevice({ disable });
-      const labels = device.compile(dispatchSome(device, pageSize));
-      await device.pipelines.settled();
-      const pipelines = device.stats.pipelines;
-      await selfTest(device);
-      expect(device.errors).toEqual([]);
-      // Quantised matrices come through the kernel that packs them.
-      const added = [...device.pipelines.compiled()].map(({ label }) => label).filter((label) => !labels.has(label));
-      expect(added.filter((label) => !label.startsWith('pack_blocks'))).toEqual([]);
-      expect(pipelines + added.length).toBe(device.stats.pipelines);
-      expect(device.tested.size).toBeGreaterThan(labels.size - 4);
-      device.close();
-    },
-  );
+  // Pages as short as a token are SGLang's default.
+  test.each([16, 3, 1])('pass with pages of %i, and take the pipelines that are there', async (pageSize) => {
+    const device = await testDevice({ disable });
+    const labels = device.compile(dispatchSome(device, pageSize));
+    await device.pipelines.settled();
+    const pipelines = device.stats.pipelines;
+    await selfTest(device);
+    expect(device.errors).toEqual([]);
+    // Quantised matrices come through the kernel that packs them.
+    const added = [...device.pipelines.compiled()].map(({ label }) => label).filter((label) => !labels.has(label));
+    expect(added.filter((label) => !label.startsWith('pack_blocks'))).toEqual([]);
+    expect(pipelines + added.length).toBe(device.stats.pipelines);
+    expect(device.tested.size).toBeGreaterThan(labels.size - 4);
+    device.close();
+  });
 });
 
 test('attention for GPUs that gives wrong results is found, and every adapter has what takes its place', async () => {

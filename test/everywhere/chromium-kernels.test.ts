@@ -1,12 +1,8 @@
-/**
- * The self-test of the Device page in Chromium. Most of its time goes into compiling, for the software adapter that Chromium brings: every text of a kernel is compared once,
- * and with all numbers that specialise it in the weekly run, as Node does in every run.
- */
+/** The self-test of the Device page in Chromium: every kernel case there is. Most of its time goes into compiling, for the software adapter that Chromium brings. */
 import { expect, test } from 'vitest';
 import { buildPlayground, findChromium, launchChromium } from '../browser/chromium.ts';
 import { openPage } from '../browser/playground.ts';
 import { serveFolder } from '../browser/static-server.ts';
-import { SELF_TEST_OF_TEXTS, THOROUGH, testTextsOnly } from '../support/thorough.ts';
 
 const MINUTES = 60_000;
 
@@ -14,9 +10,7 @@ test.skipIf(findChromium() === undefined)('every kernel agrees with its CPU refe
   const server = await serveFolder(buildPlayground('kernels'));
   const browser = await launchChromium();
   try {
-    const context = await browser.newContext();
-    if (!THOROUGH) await context.addInitScript(testTextsOnly, SELF_TEST_OF_TEXTS);
-    const page = await openPage(context, server.url, 'device');
+    const page = await openPage(await browser.newContext(), server.url, 'device');
     await page.click('text=Test the kernels');
     await page.waitForSelector('.self-test-count[data-state="done"]', { timeout: 9 * MINUTES });
     expect(await page.locator('.failures').allInnerTexts()).toEqual([]);

@@ -3,7 +3,6 @@ import puppeteer from 'puppeteer-core';
 import type { Browser, ElementHandle, Page } from 'puppeteer-core';
 import { findFirefox, firefoxEnvironment } from '../setup-browsers.mjs';
 import { SHORT_VECTORS } from '../support/drivers.ts';
-import { SELF_TEST_OF_TEXTS, THOROUGH, testTextsOnly } from '../support/thorough.ts';
 
 export { findFirefox };
 
@@ -36,7 +35,6 @@ export async function openPage(browser: Pick<Browser, 'newPage'>, url: string, p
     const key = 'parley.settings.1';
     if (localStorage.getItem(key) === null) localStorage.setItem(key, JSON.stringify({ chat: { temperature: 0 } }));
   });
-  if (!THOROUGH) await page.evaluateOnNewDocument(testTextsOnly, SELF_TEST_OF_TEXTS);
   // One in the background draws nothing, and what is not drawn does not go on.
   await page.bringToFront();
   await page.goto(url);

@@ -8,7 +8,7 @@ import { rmsNorm } from '../../engine/ops/norm.ts';
 import { activation as activate } from '../reference/activation.ts';
 import { linear as product } from '../reference/linear.ts';
 import { rmsNorm as normed } from '../reference/norm.ts';
-import { AS_ON_A_GPU, GPUS_WITHOUT_SUBGROUPS, WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kernel-case.ts';
+import { GPUS_WITHOUT_SUBGROUPS, WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 import { anyWeight } from '../support/any-weight.ts';
 import { THOROUGH } from '../support/thorough.ts';
@@ -109,9 +109,6 @@ function valueCase(shape: Shape): KernelCase {
 /** As many of a type as `npm test` has time to compile kernels for. */
 const TYPES: readonly WeightType[] = THOROUGH ? ['f32', 'f16', 'Q8_0', 'Q4_0', 'Q4_K', 'Q6_K', 'I8'] : ['f32', 'f16', 'Q8_0', 'Q4_K']; // prettier-ignore
 
-/** On GPUs its kernels are those of other cases of as many rows, but for bias or activation, which other numbers of rows have there: a kernel of eight rows takes seconds to compile. */
-const lessOnGpus = (shape: Shape): KernelCase => ({ ...exactCase(shape), weekly: [AS_ON_A_GPU] });
-
 const exact: KernelCase[] = [];
 for (const dtype of TYPES) {
   exact.push(exactCase({ m: 1, k: 256, n: 100, dtype, bias: true }));
@@ -119,13 +116,12 @@ for (const dtype of TYPES) {
 }
 // Rows that are many to one adapter and few to another, and several tiles for one norm.
 for (const m of [2, 5, 9]) {
-  const gated: Shape = { m, k: 576, n: 36, dtype: 'f16', activation: 'gelu_tanh' };
-  exact.push(exactCase({ m, k: 576, n: 65, dtype: 'f16' }), m === 2 ? lessOnGpus(gated) : exactCase(gated));
+  exact.push(exactCase({ m, k: 576, n: 65, dtype: 'f16' }), exactCase({ m, k: 576, n: 36, dtype: 'f16', activation: 'gelu_tanh' }));
 }
 exact.push(exactCase({ m: 1, k: 2048, n: 2600, dtype: 'f16' }), exactCase({ m: 1, k: 64, n: 1300, dtype: 'f16', activation: 'silu' }));
 // Many rows of few inputs, in one block of rows and in two, with tiles beyond the last column.
-for (const m of [5, 16, 33]) exact.push((m === 5 ? lessOnGpus : exactCase)({ m, k: 256, n: 100, dtype: 'f16', activation: 'silu' }));
-for (const m of [16, 33]) exact.push(lessOnGpus({ m, k: 256, n: 100, dtype: 'f16', bias: true }));
+for (const m of [5, 16, 33]) exact.push(exactCase({ m, k: 256, n: 100, dtype: 'f16', activation: 'silu' }));
+for (const m of [16, 33]) exact.push(exactCase({ m, k: 256, n: 100, dtype: 'f16', bias: true }));
 exact.push(exactCase({ m: 16, k: 256, n: 36, dtype: 'f32', activation: 'silu' }));
 exact.push(exactCase({ m: 150, k: 64, n: 515, dtype: 'f16' }), exactCase({ m: 16, k: 96, n: 36, dtype: 'f32', activation: 'gelu_tanh', norm: false })); // prettier-ignore
 exact.push(exactCase({ m: 16, k: 32, n: 1, dtype: 'f16' }), exactCase({ m: 16, k: 288, n: 68, dtype: 'f16' }));
@@ -136,9 +132,9 @@ exact.push(
   exactCase({ m: 1, k: 256, n: 1100, dtype: 'Q4_K', activation: 'silu' }),
   exactCase({ m: 1, k: 2304, n: 1028, dtype: 'Q8_0', activation: 'silu' }),
 );
-exact.push(exactCase({ m: 1, k: 256, n: 2600, dtype: 'Q8_0', bias: true }), lessOnGpus({ m: 1, k: 2304, n: 2100, dtype: 'Q8_0' }));
+exact.push(exactCase({ m: 1, k: 256, n: 2600, dtype: 'Q8_0', bias: true }), exactCase({ m: 1, k: 2304, n: 2100, dtype: 'Q8_0' }));
 exact.push(
-  lessOnGpus({ m: 2, k: 256, n: 100, dtype: 'f16', activation: 'silu', norm: false }),
+  exactCase({ m: 2, k: 256, n: 100, dtype: 'f16', activation: 'silu', norm: false }),
   exactCase({ m: 1, k: 256, n: 100, dtype: 'f16' }),
 );
 

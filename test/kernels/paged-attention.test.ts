@@ -11,7 +11,7 @@ import { int8Pages } from '../reference/kv.ts';
 import type { Int8Pages, KVLayout } from '../reference/kv.ts';
 import * as reference from '../reference/paged-attention.ts';
 import { testDevice } from '../support/device.ts';
-import { NO_SUBGROUPS, describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
+import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase, TensorData } from '../support/kernel-case.ts';
 
 const PAGE = 16;
@@ -147,12 +147,6 @@ function attentionCase(
   };
 }
 
-/**
- * Attention without subgroups differs from that with them in how sums of lanes are made, and compiles long. There, of each type of pages, prompts of heads of one length are enough, and so are parts,
- * sinks and heads that workgroups share in one case each.
- */
-const lessWithout = (one: KernelCase): KernelCase => ({ ...one, weekly: [NO_SUBGROUPS] });
-
 const decodes = [1, 3, 63, 64, 65, 257].map((length) => ({ from: length - 1, to: length }));
 const cases: KernelCase[] = [
   attentionCase('one token', { heads: 1, kvHeads: 1, headDim: 8 }, [{ from: 0, to: 1 }], 'decode'),
@@ -160,24 +154,24 @@ const cases: KernelCase[] = [
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'split'),
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'f16'),
   attentionCase('a long sequence', { heads: 7, kvHeads: 1, headDim: 16 }, [{ from: 1022, to: 1024 }], 'split'),
-  lessWithout(attentionCase('a whole prompt', { heads: 4, kvHeads: 2, headDim: 64 }, [{ from: 0, to: 65 }], 'prefill')),
+  attentionCase('a whole prompt', { heads: 4, kvHeads: 2, headDim: 64 }, [{ from: 0, to: 65 }], 'prefill'),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 3 }, { from: 16, to: 17 }], 'prefill'),
   attentionCase('chunks of prompts', { heads: 2, kvHeads: 2, headDim: 80 }, [{ from: 31, to: 50 }], 'prefill', 'f16'),
   attentionCase('one token', { heads: 1, kvHeads: 1, headDim: 8 }, [{ from: 0, to: 1 }], 'decode', 'int8'),
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'int8'),
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'split', 'int8'),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 3 }, { from: 16, to: 17 }], 'prefill', 'int8'),
-  lessWithout(attentionCase('chunks of prompts', { heads: 2, kvHeads: 2, headDim: 80 }, [{ from: 31, to: 50 }], 'prefill', 'int8')),
+  attentionCase('chunks of prompts', { heads: 2, kvHeads: 2, headDim: 80 }, [{ from: 31, to: 50 }], 'prefill', 'int8'),
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'f32', { window: 20, softCap: 1.5 }),
-  lessWithout(attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 256 }, [{ from: 598, to: 600 }], 'split', 'f32', { window: 300, scale: 0.2 })),
+  attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 256 }, [{ from: 598, to: 600 }], 'split', 'f32', { window: 300, scale: 0.2 }),
   attentionCase('chunks of prompts', { heads: 8, kvHeads: 1, headDim: 512 }, [{ from: 30, to: 35 }], 'prefill', 'f16', { scale: 1 / 8 }),
   attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 16 }, [{ from: 598, to: 600 }], 'split', 'int8', { window: 17, softCap: 2 }),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5, scale: 0.5 }),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { growth: { rate: 0.4, span: 9 } }),
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'split', 'int8', { growth: { rate: 0.4, span: 32 } }),
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'f32', undefined, true),
-  lessWithout(attentionCase('a long sequence', { heads: 8, kvHeads: 1, headDim: 64 }, [{ from: 598, to: 600 }], 'split', 'int8', { window: 128 }, true)),
-  lessWithout(attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5 }, true)),
+  attentionCase('a long sequence', { heads: 8, kvHeads: 1, headDim: 64 }, [{ from: 598, to: 600 }], 'split', 'int8', { window: 128 }, true),
+  attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5 }, true),
 ]; // prettier-ignore
 
 describeKernels('paged attention', cases);

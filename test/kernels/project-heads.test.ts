@@ -14,8 +14,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import type { WeightType } from '../../engine/weights/storage.ts';
 import { anyWeight } from '../support/any-weight.ts';
 import { testDevice } from '../support/device.ts';
-import { AS_ON_A_GPU, GPUS_WITHOUT_SUBGROUPS, IN_BUFFERS, WEIGHT_FLAVOURS, randomTensor, takes } from '../support/kernel-case.ts';
-import type { Flavour } from '../support/kernel-case.ts';
+import { GPUS_WITHOUT_SUBGROUPS, WEIGHT_FLAVOURS, randomTensor } from '../support/kernel-case.ts';
 import { readPages, writePages } from '../support/pages.ts';
 
 const PAGE = 16;
@@ -37,8 +36,6 @@ interface Shape {
   readonly headNorm?: boolean;
   readonly queriesOnly?: boolean;
   readonly norm?: boolean;
-  /** As in KernelCase. */
-  readonly weekly?: readonly Flavour[];
 }
 
 const LLAMA = { rows: 1, hidden: 256, heads: 4, kvHeads: 2, headDim: 64 };
@@ -66,8 +63,6 @@ const FUSED: readonly Shape[] = [
     dtype: 'f16',
     pages: 'f16',
     headNorm: true,
-    // Two rows of f16 and norms of heads have a case each below and above, of shorter heads.
-    weekly: [AS_ON_A_GPU, IN_BUFFERS],
   },
   // So many heads that several share the norm of their rows.
   { name: 'heads that share a norm, with bias, Q4_K', ...LLAMA, heads: 12, kvHeads: 4, dtype: 'Q4_K', pages: 'f16', bias: true },
@@ -150,10 +145,7 @@ describe('project_heads', () => {
   });
   afterAll(() => device.close());
 
-  const ways = WEIGHT_FLAVOURS.filter(({ title }) => title !== 'no subgroups').map((flavour) => ({
-    ...flavour,
-    shapes: FUSED.filter(({ weekly }) => takes(weekly, flavour)),
-  }));
+  const ways = WEIGHT_FLAVOURS.filter(({ title }) => title !== 'no subgroups').map((flavour) => ({ ...flavour, shapes: FUSED }));
   // Norms of rows by workgroup memory alone.
   const several = FUSED.filter(({ rows, headNorm }) => rows === 2 && !headNorm);
   const oneWay = GPUS_WITHOUT_SUBGROUPS.map((flavour) => ({ ...flavour, shapes: several.slice(0, 1) }));

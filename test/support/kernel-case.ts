@@ -5,7 +5,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OptionalFeature } from '../../engine/gpu/caps.ts';
 import type { Device } from '../../engine/gpu/device.ts';
-import { variantLabel } from '../../engine/gpu/kernel.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { viewAs } from '../../engine/gpu/device.ts';
 import type { DType, Tensor, TypedArray } from '../../engine/gpu/tensor.ts';
@@ -15,7 +14,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { expectClose } from './compare.ts';
 import { testDevice } from './device.ts';
-import { TEXTS_ONLY, THOROUGH } from './thorough.ts';
+import { THOROUGH } from './thorough.ts';
 
 export interface TensorData {
   readonly dtype: DType;
@@ -44,8 +43,6 @@ export interface KernelCase {
   readonly name: string;
   /** NMSE; default 1e-7 (f32), say why when it is larger. 0 = exact. */
   readonly tolerance?: number;
-  /** Flavours in which only the weekly run takes it: there other cases take the same kernels' texts by the same branches, with other numbers. */
-  readonly weekly?: readonly Flavour[];
   build(rng: Rng): CaseData;
 }
 
@@ -65,22 +62,21 @@ const GUARD_BYTES = 1024;
 const GUARD_WORD = 0xdeadbeef;
 
 /** An adapter as if it lacked something. */
-export interface Flavour {
+interface Flavour {
   readonly title: string;
   readonly disable: readonly OptionalFeature[];
 }
 
 const AS_IT_IS = { title: 'all features', disable: [] } as const;
-export const NO_SUBGROUPS = { title: 'no subgroups', disable: ['subgroups'] } as const;
-export const AS_ON_A_GPU = { title: 'as on a GPU', disable: ['software'] } as const;
+const NO_SUBGROUPS = { title: 'no subgroups', disable: ['subgroups'] } as const;
+const AS_ON_A_GPU = { title: 'as on a GPU', disable: ['software'] } as const;
 
 /** The adapter as it is, as one that lacks what kernels do without, and, but for a page's self-test, which is of the adapter at hand, with the kernels that GPUs get. */
 export const FLAVOURS: readonly Flavour[] =
   globalThis.process === undefined ? [AS_IT_IS, NO_SUBGROUPS] : [AS_IT_IS, NO_SUBGROUPS, AS_ON_A_GPU];
 
 /** The same for kernels that read weights, which lavapipe has in textures where they are in blocks. */
-export const IN_BUFFERS = { title: 'weights in buffers', disable: ['textures'] } as const;
-export const WEIGHT_FLAVOURS: readonly Flavour[] = [...FLAVOURS, IN_BUFFERS];
+export const WEIGHT_FLAVOURS: readonly Flavour[] = [...FLAVOURS, { title: 'weights in buffers', disable: ['textures'] }];
 
 /** The kernels of GPUs where WebGPU has no subgroups, as in Firefox. */
 export const GPUS_WITHOUT_SUBGROUPS: readonly Flavour[] =
@@ -91,49 +87,25 @@ const SOME = THOROUGH ? 1 : 4;
 /** Kernels for GPUs; in a page, which tests what its adapter runs, those for want of subgroups too. In Node they are tested in full. */
 const IN_PART: readonly Flavour[] = globalThis.process === undefined ? [NO_SUBGROUPS] : [AS_ON_A_GPU];
 
-/** Whether a run takes a case in a flavour. */
-export const takes = (weekly: readonly Flavour[] | undefined, flavour: Flavour): boolean =>
-  THOROUGH || !weekly?.some(({ title }) => title === flavour.title);
-
 /** Registers one test per case and flavour, on one device: what flavours share is compiled once. `every`: no case is left out for any. */
 export function describeKernels(name: string, cases: readonly KernelCase[], { every = false, flavours = FLAVOURS } = {}): void {
   describe(name, () => {
     let device: Device;
-    const compared = new Set<string>();
     beforeAll(async () => {
       device = await testDevice();
     });
     afterAll(() => device.close());
     for (const flavour of flavours) {
       const { title, disable } = flavour;
-      const some = every || !IN_PART.includes(flavour) ? cases : cases.filter((one, i) => i % SOME === 0 || isFirst(one, i, cases));
-      const taken = some.filter(({ weekly }) => takes(weekly, flavour));
+      const taken = every || !IN_PART.includes(flavour) ? cases : cases.filter((one, i) => i % SOME === 0 || isFirst(one, i, cases));
       test.for(taken.map((c) => [c.name, c] as const))(`%s (${title})`, async ([, kernelCase], { skip }) => {
         const differs = device.pretend(disable);
         if (disable.length > 0 && !differs) skip('the adapter itself has none of what this leaves out');
-        const data = kernelCase.build(createRng(hash(kernelCase.name)));
-        if (TEXTS_ONLY && !hasNewText(device, data, compared)) skip('cases before it have compared all kernel texts that it takes');
-        await runCase(device, kernelCase, data);
+        await runCase(device, kernelCase);
         expect(device.errors).toEqual([]);
       });
     }
   });
-}
-
-/** Whether a case takes a kernel's text that is none of `compared`, which it then joins. Numbers that a text is specialised by make none of their own. */
-function hasNewText(device: Device, { inputs, outputs, run }: CaseData, compared: Set<string>): boolean {
-  const tensors: Record<string, Tensor> = {};
-  for (const [name, { dtype, shape }] of Object.entries({ ...inputs, ...outputs })) tensors[name] = device.tensor(name, dtype, shape);
-  const before = compared.size;
-  const rec = device.record('texts');
-  rec.dispatch = (kernel, variant) => {
-    const { consts: _, overrides: __, ...text } = variant;
-    compared.add([variantLabel(kernel, text), ...(kernel.spec.fragments?.(variant) ?? [])].join());
-  };
-  run(rec, tensors, device);
-  // Nothing is in it, which gives back what it was recorded with.
-  rec.submit();
-  return compared.size > before;
 }
 
 /** Whether no case before it begins with the same word, which is the kernel's. */
@@ -143,11 +115,8 @@ function isFirst({ name }: KernelCase, index: number, cases: readonly KernelCase
 }
 
 /** Runs one case: outputs lie between guards that must survive, unwritten elements are NaN, errors are NMSE. */
-export async function runCase(
-  device: Device,
-  kernelCase: KernelCase,
-  { inputs, outputs, expected, run } = kernelCase.build(createRng(hash(kernelCase.name))),
-): Promise<void> {
+export async function runCase(device: Device, kernelCase: KernelCase): Promise<void> {
+  const { inputs, outputs, expected, run } = kernelCase.build(createRng(hash(kernelCase.name)));
   const tensors: Record<string, Tensor> = {};
   for (const [name, { dtype, shape, values }] of Object.entries(inputs)) {
     tensors[name] = device.upload(name, dtype, shape, toTyped(dtype, values));
