@@ -33,12 +33,16 @@ test('without memory for windows side by side they are heard one after the other
   const alone = await hear(clip);
   expect(alone).not.toBe('');
   const { buffers, bufferBytes } = device.stats;
-  const refusal = refuseMemory(device, (label) => label.startsWith('self cache'));
+  const leaving = new AbortController();
+  const refusal = refuseMemory(device, (label) => {
+    const isRefused = label.startsWith('self cache');
+    // The window that holds the only slot goes while the next one waits for the device's answer.
+    if (isRefused) queueMicrotask(() => leaving.abort());
+    return isRefused;
+  });
   try {
-    const leaving = new AbortController();
     const aborted = hear(clip, leaving.signal);
     const others = [clip, clip, clip].map((samples) => hear(samples));
-    setTimeout(() => leaving.abort(), 20);
     await expect(aborted).rejects.toMatchObject({ code: 'aborted' });
     expect(await Promise.all(others)).toEqual([alone, alone, alone]);
   } finally {
