@@ -2,7 +2,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { greedyContext, openPage, waitForState } from './playground.ts';
+import { greedyContext, openPage, textOf, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -98,10 +98,10 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
     await waitForState(page, 'chat', 'downloading');
     await send(CAPITAL);
     await answer('waiting');
-    expect(await page.locator('.message.assistant .content').innerText()).toBe('Waiting for the model');
+    expect(await textOf(page.locator('.message.assistant .content'))).toBe('Waiting for the model');
     server.intercept = undefined;
     await answer('done');
-    expect(await page.locator('.message.assistant .markdown').innerText()).toMatch(/Paris/);
+    expect(await textOf(page.locator('.message.assistant .markdown'))).toMatch(/Paris/);
   });
 
   test('speech that is asked for while its model is loaded is made once it is there', async () => {
@@ -145,7 +145,7 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
     await page.getByRole('button', { name: 'Try again' }).click();
     await answer('done');
     expect(await page.locator('.message').count()).toBe(2);
-    expect(await page.locator('.message.assistant .markdown').innerText()).toMatch(/Paris/);
+    expect(await textOf(page.locator('.message.assistant .markdown'))).toMatch(/Paris/);
   });
 
   test('a second tab that wants the model while the first one downloads it waits for it, and fetches nothing again', async () => {

@@ -9,7 +9,7 @@ import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TraceEvent } from '../../engine/index.ts';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { ask, beginAnswer, expectNamedControls, greedyContext, longestTask, openPage, waitForState } from './playground.ts';
+import { ask, beginAnswer, expectNamedControls, greedyContext, longestTask, openPage, textOf, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -71,7 +71,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     expect(await ask(page, 'Hello!')).not.toBe('');
     expect(foreign).toEqual([]);
     await page.locator('.message.assistant .stats summary').last().click();
-    expect(await page.locator('.message.assistant .stats dl').last().innerText()).toMatch(/from cache/);
+    expect(await textOf(page.locator('.message.assistant .stats dl').last())).toMatch(/from cache/);
   });
 
   test('a reload keeps the conversation and the model, also without a network', async () => {
@@ -134,10 +134,10 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
       await page.fill('.composer textarea', FOX);
       await page.press('.composer textarea', 'Enter');
       await page.waitForSelector('.message.assistant[data-status="stopped"]');
-      const stopped = await page.locator('.message.assistant .markdown').innerText();
+      const stopped = await textOf(page.locator('.message.assistant .markdown'));
       await page.click('text=Regenerate');
       await page.waitForSelector('.message.assistant[data-status="done"]');
-      const whole = await page.locator('.message.assistant .markdown').innerText();
+      const whole = await textOf(page.locator('.message.assistant .markdown'));
       expect(whole.startsWith(FOX_ANSWER)).toBe(true);
       expect(whole.startsWith(stopped.trimEnd())).toBe(true);
       expect(whole.length).toBeGreaterThan(stopped.length);
@@ -298,7 +298,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await page.locator('.document > .notice').getByText('Restart the engine').click();
     await page.locator('.message.assistant').last().and(page.locator('[data-status="done"]')).waitFor({ timeout: 90_000 });
     expect(await page.locator('.message').count()).toBe(messages);
-    expect(await page.locator('.message.assistant .markdown').first().innerText()).toMatch(/Paris/);
+    expect(await textOf(page.locator('.message.assistant .markdown').first())).toMatch(/Paris/);
   });
 
   test('a GPU that is lost just when the model is there is lost', async () => {
@@ -350,8 +350,8 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     // A message that was never on the screen has no text yet (content-visibility).
     await expect.poll(() => answer.innerText()).toContain('<img src=x onerror=');
     expect(await answer.locator('img, script, a').count()).toBe(0);
-    expect(await answer.locator('strong').innerText()).toBe('bold');
-    expect(await answer.locator('td').innerText()).toBe('1');
+    expect(await textOf(answer.locator('strong'))).toBe('bold');
+    expect(await textOf(answer.locator('td'))).toBe('1');
     expect(await page.title()).toBe('Chat · Parley');
   });
 

@@ -1,7 +1,7 @@
 /** What the browser tests do with the page, in words. */
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { errors } from 'playwright-core';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 
 /** A context whose chat picks the likeliest token, because what it answers is compared; what the page remembers stays over a reload. */
 export async function greedyContext(browser: Browser): Promise<BrowserContext> {
@@ -66,7 +66,30 @@ export async function ask(page: Page, question: string): Promise<string> {
   await answer.and(page.locator('[data-status="done"], [data-status="failed"], [data-status="stopped"]')).waitFor({ timeout: 0 });
   // An answer that failed would otherwise be waited for until the test's limit.
   expect(await answer.getAttribute('data-status'), await answer.innerText()).toBe('done');
-  return answer.locator('.markdown').innerText();
+  return textOf(answer.locator('.markdown'));
+}
+
+/** The text of a part of a message that is on the screen. Messages have `content-visibility: auto`, under which text reads as empty until its first frame. */
+export async function textOf(part: Locator): Promise<string> {
+  const isShown = (): Promise<boolean> => part.evaluate((element) => element.checkVisibility({ contentVisibilityAuto: true }));
+  // Not `expect.poll`: a hook may ask too.
+  await vi.waitUntil(isShown, { timeout: 60_000 });
+  return part.innerText();
+}
+
+/** Waits until a store holds so many records; with `status`, so many of that status. What the page shows as done is stored a little later. */
+export async function stored(page: Page, store: string, count: number, status?: string): Promise<void> {
+  const read = (name: string): Promise<{ readonly status?: string }[]> =>
+    new Promise((resolve, reject) => {
+      const opening = indexedDB.open(name === 'conversations' ? 'parley' : 'parley-work');
+      opening.onerror = reject;
+      opening.onsuccess = () => {
+        const reading = opening.result.transaction(name).objectStore(name).getAll();
+        reading.onsuccess = () => (opening.result.close(), resolve(reading.result));
+      };
+    });
+  const found = async () => (await page.evaluate(read, store)).filter((record) => status === undefined || record.status === status).length;
+  await expect.poll(found).toBe(count);
 }
 
 /**

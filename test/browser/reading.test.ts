@@ -5,7 +5,7 @@ import { FakeEngine } from '../support/fake-engine.ts';
 import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
-import { ask, openPage } from './playground.ts';
+import { ask, openPage, textOf } from './playground.ts';
 
 const CODE = 'if (a -> b) {\n  say("hi");\n}';
 
@@ -71,14 +71,14 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     await answer.locator('.code-block').getByText('Copied').waitFor();
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(CODE);
     expect(await answer.locator('code').evaluate((element) => getComputedStyle(element).fontVariantLigatures)).toBe('none');
-    expect(await answer.locator('.markdown > p').innerText()).toBe('So \\(a\\,b\\) and 2*3.');
+    expect(await textOf(answer.locator('.markdown > p'))).toBe('So \\(a\\,b\\) and 2*3.');
   });
 
   test.each(['> ', '1. ', '> - ', '>'])('an answer of nothing but "%s" is shown, and what follows it', async (mark) => {
     const marks = mark.repeat(3000);
     await answered(`Well:\n\n${marks}x`);
-    expect((await page.locator('.message.assistant .markdown').innerText()).replaceAll(/\s/g, '')).toMatch(/^Well:[\s\S]*x$/);
-    expect(await answered('Sorry.').then((answer) => answer.locator('.markdown').innerText())).toBe('Sorry.');
+    expect((await textOf(page.locator('.message.assistant .markdown'))).replaceAll(/\s/g, '')).toMatch(/^Well:[\s\S]*x$/);
+    expect(await answered('Sorry.').then((answer) => textOf(answer.locator('.markdown')))).toBe('Sorry.');
     await page.setViewportSize({ width: 320, height: 640 });
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
   });

@@ -13,7 +13,7 @@ import { wavFile } from '../support/wav-file.ts';
 import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
-import { ask, openPage, waitForState } from './playground.ts';
+import { ask, openPage, textOf, waitForState } from './playground.ts';
 
 describe.skipIf(findChromium() === undefined)('server mode', () => {
   const engine = new FakeEngine();
@@ -50,7 +50,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
       maxTokens: 512,
     });
     await page.locator('.stats summary').last().click();
-    expect(await page.locator('.stats dl').last().innerText()).toMatch(
+    expect(await textOf(page.locator('.stats dl').last())).toMatch(
       /answer\s+3 tokens\s+prompt\s+10 tokens, 3 from cache\s+ended\s+by itself$/,
     );
   });
@@ -146,12 +146,12 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     const answer = own.locator('.message.assistant').first();
     const thoughts = answer.locator('.thoughts');
     await thoughts.getByText('Thinking, 4 characters').click();
-    expect(await thoughts.locator('.markdown').innerText()).toBe('Hm.');
+    expect(await textOf(thoughts.locator('.markdown'))).toBe('Hm.');
     thinker.release();
     await answer.and(own.locator('[data-status="done"]')).waitFor();
     await thoughts.getByText('Thoughts, 200 characters').click();
     await thoughts.locator('.markdown').waitFor({ state: 'detached' });
-    expect(await answer.locator('.markdown').innerText()).toBe('It is 4.');
+    expect(await textOf(answer.locator('.markdown'))).toBe('It is 4.');
     await own.reload();
     await answer.getByText('Thoughts, 200 characters').waitFor();
     // They are no part of what is said to the model.
@@ -205,7 +205,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     const answer = page.locator('.message.assistant').last();
     await answer.locator('.stats summary').click();
     // The server would have counted the prompt at the end.
-    expect(await answer.locator('.stats dl').innerText()).toMatch(/^answer\s+\d+ tokens\s+ended\s+by you$/);
+    expect(await textOf(answer.locator('.stats dl'))).toMatch(/^answer\s+\d+ tokens\s+ended\s+by you$/);
   });
 
   test('a refusal is shown with its reason, and trying again works', async () => {
@@ -220,7 +220,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     // Of the last answer: others were done before.
     const status = () => page.locator('.message.assistant').last().getAttribute('data-status');
     await expect.poll(status).toBe('done');
-    expect(await page.locator('.message.assistant .markdown').last().innerText()).toBe('Hello there!');
+    expect(await textOf(page.locator('.message.assistant .markdown').last())).toBe('Hello there!');
   });
 
   test('where a conversation has no more room, a new one is offered instead of the same again', async () => {
@@ -320,10 +320,10 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await answer.locator('.markdown', { hasText: 'x x' }).waitFor();
     mortal.destroy();
     await answer.locator('.failure').waitFor();
-    expect(await answer.locator('.failure').innerText()).toContain(
+    expect(await textOf(answer.locator('.failure'))).toContain(
       `The server at http://127.0.0.1:${mortal.port}/v1 went away before its answer was complete.`,
     );
-    expect(await answer.locator('.markdown').innerText()).toMatch(/^x x/);
+    expect(await textOf(answer.locator('.markdown'))).toMatch(/^x x/);
     expect(await answer.locator('.failure button').allInnerTexts()).toEqual(['Try again', 'Compute in this tab']);
   });
 
@@ -348,7 +348,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
       await quiet.waitFor();
       await page.getByText('Stop', { exact: true }).click();
       await answer.and(page.locator('[data-status="stopped"]')).waitFor();
-      expect(await answer.innerText()).not.toContain(host());
+      expect(await textOf(answer)).not.toContain(host());
     });
 
     test('so is speech', async () => {

@@ -6,7 +6,7 @@ import { wavFile } from '../support/wav-file.ts';
 import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
-import { ask, openPage, show } from './playground.ts';
+import { ask, openPage, show, stored } from './playground.ts';
 
 /** What the page under test notes of its media. */
 interface Media {
@@ -179,7 +179,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     for (const [count, text] of ['Slow.', 'Quick.'].entries()) {
       await page.fill('main textarea', text);
       await page.locator('main form button').click();
-      await expect.poll(() => page.locator('.take[data-status="done"]').count()).toBe(count + 1);
+      await stored(page, 'take', count + 1, 'done');
     }
     // The first reading of a sound lasts until it is let go.
     await context.addInitScript(() => {
@@ -234,6 +234,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     await page.locator('.intake input').setInputFiles({ name: 'long.wav', mimeType: 'audio/wav', buffer: tone(150) });
     await page.waitForSelector('.transcript[data-status="done"]');
     await page.getByText('This cannot be kept for the next visit').waitFor();
+    await stored(page, 'transcript', 1, 'done');
     await page.reload();
     await page.waitForSelector('.transcript[data-status="done"]');
     engine.transcriptions.length = 0;
@@ -261,7 +262,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     const take = (page: Page, name: string) =>
       page.locator('.intake input').setInputFiles({ name, mimeType: 'audio/wav', buffer: tone(2) });
     await take(first, 'one.wav');
-    await first.waitForSelector('.transcript[data-status="done"]');
+    await stored(first, 'transcript', 1, 'done');
     // As it is found at the next visit, and as it came from another tab.
     await first.reload();
     await first.waitForSelector('.transcript');

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { wavFile } from '../support/wav-file.ts';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { downloaded, greedyContext, longestTask, openPage, waitForState, wordsFound, wordsOf } from './playground.ts';
+import { downloaded, greedyContext, longestTask, openPage, textOf, waitForState, wordsFound, wordsOf } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -194,7 +194,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     await page.waitForFunction(() => Number((document.querySelector('.talk') as HTMLElement).dataset['seconds']) > 4);
     await page.keyboard.up('Space');
     await page.waitForSelector('.message.user', { timeout: 3 * MINUTES });
-    const question = await page.locator('.message.user .question').innerText();
+    const question = await textOf(page.locator('.message.user .question'));
     expect(wordsFound(clipText(), question), question).toBeGreaterThan(0.5);
     await page.waitForSelector('.message.assistant[data-status="done"]', { timeout: MINUTES });
     await page.getByText('Speaking. Talk to interrupt.').waitFor({ timeout: 4 * MINUTES });

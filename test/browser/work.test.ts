@@ -6,7 +6,7 @@ import { wavFile } from '../support/wav-file.ts';
 import { findChromium } from './chromium.ts';
 import { startFakeServers } from './fake-servers.ts';
 import type { FakeServers } from './fake-servers.ts';
-import { ask, downloaded, openPage, show } from './playground.ts';
+import { ask, downloaded, openPage, show, stored, textOf } from './playground.ts';
 
 /** An answer that takes some seconds, in a word every few milliseconds. */
 const LONG = { words: Array.from({ length: 400 }, (_, i) => `w${i} `), delay: 10 };
@@ -87,11 +87,11 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     expect(await watching.locator('.message.assistant').getAttribute('data-status')).toBe('writing');
     await page.close();
     await watching.waitForSelector('.message.assistant[data-status="stopped"]');
-    expect(await watching.locator('.message.assistant .markdown').innerText()).toMatch(/^w0 w1 w2 /);
+    expect(await textOf(watching.locator('.message.assistant .markdown'))).toMatch(/^w0 w1 w2 /);
     await watching.reload();
     await openConversation(watching, 'Go on');
     await watching.waitForSelector('.message.assistant[data-status="stopped"]');
-    expect(await watching.locator('.message.assistant .markdown').innerText()).toMatch(/^w0 w1 w2 /);
+    expect(await textOf(watching.locator('.message.assistant .markdown'))).toMatch(/^w0 w1 w2 /);
     engine.options = {};
     await watching.getByText('Regenerate').click();
     await expect.poll(() => answers(watching)).toEqual(['Hello there!']);
@@ -164,6 +164,7 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     await page.waitForSelector('.take[data-status="done"]');
     const before = await downloaded(page, 'Download WAV');
     expect(before.length).toBeGreaterThan(1000);
+    await stored(page, 'take', 1, 'done');
     await page.reload();
     await page.waitForSelector('.take[data-status="done"]');
     expect((await downloaded(page, 'Download WAV')).equals(before)).toBe(true);
@@ -197,7 +198,7 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     expect(await said()).toBe('What was really said. 2.00 seconds.');
     await recording('three.wav', 3);
     await expect.poll(said).toBe('Heard 3.00 seconds.');
-    await page.waitForSelector('.transcript[data-status="done"]');
+    await stored(page, 'transcript', 2, 'done');
     await page.reload();
     await expect.poll(said).toBe('Heard 3.00 seconds.');
     await page.getByRole('button', { name: 'two.wav' }).click();
@@ -351,18 +352,4 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     await page.locator('.composer [role="alert"]').waitFor({ state: 'detached' });
     expect(errors).toEqual([]);
   });
-
-  /** Waits until a store holds so many records. */
-  async function stored(page: Page, store: string, count: number): Promise<void> {
-    const read = (name: string): Promise<number> =>
-      new Promise((resolve, reject) => {
-        const opening = indexedDB.open(name === 'conversations' ? 'parley' : 'parley-work');
-        opening.onerror = reject;
-        opening.onsuccess = () => {
-          const counting = opening.result.transaction(name).objectStore(name).count();
-          counting.onsuccess = () => (opening.result.close(), resolve(counting.result));
-        };
-      });
-    await expect.poll(() => page.evaluate(read, store)).toBe(count);
-  }
 });

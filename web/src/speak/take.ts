@@ -105,10 +105,11 @@ export class Take {
     return this.#samples;
   }
 
-  /** Synthesises the sound and stores each piece; `listener` gets it meanwhile. Never rejects. */
+  /** Synthesises the sound and stores each piece, until all are stored; `listener` gets it meanwhile. Never rejects. */
   async make(app: Services, listener: TakeListener, seed: number | undefined, abort: AbortSignal): Promise<void> {
     let started = performance.now();
     const elapsed = (): number => (performance.now() - started) / 1000;
+    const storing: Promise<void>[] = [];
     app.announcer.say('Making speech');
     try {
       const engine = await app.engine('speech', abort);
@@ -126,7 +127,7 @@ export class Take {
           this.firstSound.value ||= elapsed();
           listener.append(event.samples.slice());
           this.#append(event.samples, event.text);
-          void app.work.putSound(this.id, this.#pieces++, event.samples.slice());
+          storing.push(app.work.putSound(this.id, this.#pieces++, event.samples.slice()));
           listener.changed();
         }
       }
@@ -139,6 +140,7 @@ export class Take {
       this.work.value = elapsed();
       listener.finish();
     }
+    await Promise.all(storing);
   }
 
   #append(samples: Float32Array, text: string): void {
