@@ -249,12 +249,11 @@ describe('what tokenizer.json has for the pieces of a text', () => {
     expect(tokenizer.decode(tokenizer.encode(text))).toBe(text);
   });
 
+  // Looked for anew at each space, it would take longer than a test may.
   test('white space at the ends of lines is found in one go', async () => {
     const model = { type: 'BPE', vocab: { Ġ: 0, '1': 1 }, merges: [] };
     const tokenizer = await load({ model, pre_tokenizer: { type: 'Sequence', pretokenizers: [LINES, BYTES] } });
-    const start = performance.now();
-    expect(tokenizer.encode(`${' '.repeat(100_000)}1`).length).toBe(100_001);
-    expect(performance.now() - start).toBeLessThan(5000);
+    expect(tokenizer.encode(`${' '.repeat(600_000)}1`).length).toBe(600_001);
   });
 
   test("the bytes of added tokens are those of their text: Gemma's runs of spaces are some", async () => {
