@@ -11,7 +11,7 @@ import { readTls } from './access/tls.ts';
 import type { AppOptions } from './http/context.ts';
 import { describeMemoryPlan, describeStart } from './banner.ts';
 import { createChatApp } from './chat/routes.ts';
-import { outliveReaders } from './closed-pipe.mjs';
+import { outliveOutput, outliveReaders } from './closed-pipe.mjs';
 import { CodecPool } from './audio/pool.ts';
 import { removeAbandoned } from './audio/temporary-folder.ts';
 import { parseServerConfig } from './settings/config.ts';
@@ -47,10 +47,13 @@ const SAME_SIGNAL_MS = 500;
 
 /** Runs the server until a signal or a fatal error, then ends the process. `engineEntry` replaces the entry of the engine process (for tests). */
 export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv, engineEntry?: URL): Promise<void> {
-  outliveReaders();
   endWithStarter(env);
   const settings = settingsOrExit(argv, env);
-  if (settings.help) return print(helpText());
+  if (settings.help) {
+    outliveReaders();
+    return print(helpText());
+  }
+  outliveOutput();
   const config = await pulling(async (options) => {
     const problem = await presetProblem(settings, { ...options, env });
     if (problem) exitWith(problem.message, problem.isWithoutAdapter ? EXIT.noAdapter : EXIT.badConfiguration);

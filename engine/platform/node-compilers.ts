@@ -27,31 +27,52 @@ export interface ForProcesses {
 
 export function diskCompiler({ info }: GPUAdapter, forProcesses: ForProcesses): DiskCompiler | undefined {
   const processes = Math.min(availableParallelism(), MOST_PROCESSES, Math.floor(process.availableMemory() / PROCESS_BYTES));
-  const cache = /llvmpipe/i.test(info.description) ? mesaCache() : undefined;
-  if (cache === undefined || processes < 2) return undefined;
-  return { processes, start: (url) => startProcess({ ...forProcesses, module: url.href }), kept: besideMesa(cache) };
+  const caches = /llvmpipe/i.test(info.description) ? mesaCaches() : [];
+  if (caches.length === 0 || processes < 2) return undefined;
+  return { processes, start: (url) => startProcess({ ...forProcesses, module: url.href }), kept: besideMesa(caches) };
 }
 
-/** Folder of Mesa's disk cache, found as Mesa does (`disk_cache_generate_cache_dir`); undefined if the cache is off or of a kind other than the default. */
-function mesaCache(): string | undefined {
+/**
+ * Folders in which Mesa may have its disk cache, found as Mesa does (`disk_cache_generate_cache_dir`), and which it may write: the one that a variable names, else
+ * that of $HOME, which Mesa 25 takes, or that of the account, which older ones take. None if the cache is off or of a kind other than the default.
+ */
+function mesaCaches(): readonly string[] {
   const { env } = process;
   const otherwise = ['MESA_SHADER_CACHE_DISABLE', 'MESA_GLSL_CACHE_DISABLE', 'MESA_DISK_CACHE_SINGLE_FILE', 'MESA_DISK_CACHE_MULTI_FILE'];
-  if (otherwise.some((name) => env[name] !== undefined)) return undefined;
+  if (otherwise.some((name) => env[name] !== undefined)) return [];
+  const named = env['MESA_SHADER_CACHE_DIR'] ?? env['MESA_GLSL_CACHE_DIR'] ?? env['XDG_CACHE_HOME'];
+  const homes = [env['HOME'], accountHome()].filter((home) => home !== undefined);
+  const caches = named === undefined ? homes.map((home) => join(home, '.cache')) : [named];
+  return [...new Set(caches)].filter(mayBeWritten);
+}
+
+/** The home folder of the user's account; undefined for a user without one, as some containers have. */
+function accountHome(): string | undefined {
   try {
-    const cache = env['MESA_SHADER_CACHE_DIR'] ?? env['MESA_GLSL_CACHE_DIR'] ?? env['XDG_CACHE_HOME'] ?? join(userInfo().homedir, '.cache');
-    let there = cache;
-    while (!existsSync(there)) there = dirname(there);
-    accessSync(there, constants.W_OK);
-    return cache;
+    return userInfo().homedir;
   } catch {
-    // The user has no home folder, or may not write there.
     return undefined;
   }
 }
 
-/** Texts in Mesa's cache folder, whose name depends on Mesa's version. */
-function besideMesa(cache: string): KeptTexts {
-  const folder = (): string | undefined => ['mesa_shader_cache_db', 'mesa_shader_cache'].map((name) => join(cache, name)).find((path) => existsSync(path)); // prettier-ignore
+/** Whether this user may write a folder, or make it. */
+function mayBeWritten(folder: string): boolean {
+  let there = folder;
+  while (!existsSync(there)) there = dirname(there);
+  try {
+    accessSync(there, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Texts in the folder of Mesa's cache, which Mesa makes with the first device; its name depends on Mesa's version. */
+function besideMesa(caches: readonly string[]): KeptTexts {
+  const folder = (): string | undefined =>
+    caches
+      .flatMap((cache) => ['mesa_shader_cache_db', 'mesa_shader_cache'].map((name) => join(cache, name)))
+      .find((path) => existsSync(path));
   return {
     read: async (name) => {
       const found = folder();

@@ -3,21 +3,10 @@
  * it into a folder. Needs no root, and changes nothing outside that folder, not even as root. Plain Node.
  */
 import { spawnSync } from 'node:child_process';
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { CACHE } from './layout.mjs';
-import { SetupError } from './setup.mjs';
+import { SetupError, replaceFolder } from './setup.mjs';
 
 const DPKG_STATUS = '/var/lib/dpkg/status';
 
@@ -63,13 +52,6 @@ function downloadPackages(packages, apt, suite) {
   const install = ['-q', 'install', '--download-only', '--yes', ...(suite ? ['--target-release', suite] : []), ...packages];
   const { status, words } = run('apt-get', install, apt.environment);
   if (status !== 0) throw new SetupError(`apt-get: ${words || update.words || `ended with ${status}`}`);
-}
-
-/** Replaces a folder by a finished one; processes that have its files open are not affected. */
-export function replaceFolder(finished, folder) {
-  mkdirSync(dirname(folder), { recursive: true });
-  rmSync(folder, { recursive: true, force: true });
-  renameSync(finished, folder);
 }
 
 /** Lists the folders below an unpacked root that contain libraries, the system's usual ones first, for LD_LIBRARY_PATH. */

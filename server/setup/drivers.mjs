@@ -9,8 +9,8 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync } from 'node:zlib';
 import { CACHE, ROOT } from './layout.mjs';
-import { REMOVE, SetupError, isForbidden, runNpm, say, shown } from './setup.mjs';
-import { hasApt, libraryFolders, osRelease, replaceFolder, unpackPackages } from './apt.mjs';
+import { REMOVE, SetupError, isForbidden, replaceFolder, runNpm, say, shown } from './setup.mjs';
+import { hasApt, libraryFolders, osRelease, unpackPackages } from './apt.mjs';
 
 const FOLDER = join(CACHE, 'drivers');
 /** Debian 12's own Mesa (22.3) lacks features that WebGPU requires; its backports have a newer one. */

@@ -4,9 +4,9 @@
  * PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
  */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { outliveReaders } from '../closed-pipe.mjs';
 import { CACHE, IS_REPOSITORY, PAGE, ROOT } from './layout.mjs';
 
@@ -115,32 +115,84 @@ function missingPackages(dev) {
   });
 }
 
-/** Builds the playground into dist/web, unless that is newer than its sources; returns the folder. Without it the listeners still serve. */
+/**
+ * Builds the playground into dist/web, unless that is newer than its sources; returns the folder. Without it the listeners still serve. It is built beside its place,
+ * so that a build that is stopped, or that of another process at the same time, leaves no half of a page there.
+ */
 export function buildPlayground() {
-  if (!IS_REPOSITORY) return PAGE;
-  // The page's self-test is built from test/.
-  const parts = ['web', 'engine', 'sources', 'shaders', 'models', 'test', 'package-lock.json']
-    .map((path) => join(ROOT, path))
-    .filter(existsSync);
-  const page = join(PAGE, 'index.html');
-  if (!existsSync(join(ROOT, 'web', 'index.html'))) return PAGE;
-  if (existsSync(page) && Math.max(...parts.map(newestChange)) < statSync(page).mtimeMs) return PAGE;
-  if (!isWritable(existsSync(PAGE) ? PAGE : ROOT)) {
+  if (!IS_REPOSITORY || !existsSync(join(ROOT, 'web', 'index.html')) || isBuilt()) return PAGE;
+  const dist = dirname(PAGE);
+  if (![existsSync(dist) ? dist : ROOT, PAGE].filter(existsSync).every(isWritable)) {
     say(`the playground is not built: ${shown(PAGE)} may not be written by this user; the listeners do not need it`);
     return PAGE;
   }
   say('building the playground');
+  removeStopped(dist);
+  const unfinished = `${PAGE}.${process.pid}`;
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
   const { status } = spawnSync(
     process.execPath,
-    [vite, 'build', '--config', 'web/vite.config.ts', '--configLoader', 'runner', '--logLevel', 'error'],
+    [vite, 'build', '--config', 'web/vite.config.ts', '--configLoader', 'runner', '--outDir', unfinished, '--logLevel', 'error'],
     {
       cwd: ROOT,
       stdio: 'inherit',
     },
   );
   if (status !== 0) say('the playground was not built (see above); the listeners do not need it');
+  // Another process may have built it meanwhile, and may serve it by now.
+  else if (!isBuilt()) replaceFolder(unfinished, PAGE);
+  rmSync(unfinished, { recursive: true, force: true });
   return PAGE;
+}
+
+/** Whether the playground is there and newer than everything that it is built from. */
+function isBuilt() {
+  // The page's self-test is built from test/.
+  const parts = ['web', 'engine', 'sources', 'shaders', 'models', 'test', 'package-lock.json']
+    .map((path) => join(ROOT, path))
+    .filter(existsSync);
+  const page = join(PAGE, 'index.html');
+  return existsSync(page) && Math.max(...parts.map(newestChange)) < statSync(page).mtimeMs;
+}
+
+/** Removes the folders of builds that were stopped. */
+function removeStopped(dist) {
+  for (const name of existsSync(dist) ? readdirSync(dist) : []) {
+    const [, pid] = /^web\.(\d+)(?:\.before)?$/.exec(name) ?? [];
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(dist, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+/** Replaces a folder by a finished one; processes that have its files open are not affected. Of several processes that do so at once the last one prevails. */
+export function replaceFolder(finished, folder) {
+  mkdirSync(dirname(folder), { recursive: true });
+  const before = `${finished}.before`;
+  for (let isPlaced = false; !isPlaced;) {
+    rmSync(before, { recursive: true, force: true });
+    rename(folder, before, ['ENOENT']);
+    // Another process may have put its own there since.
+    isPlaced = rename(finished, folder, ['ENOTEMPTY', 'EEXIST']);
+  }
+  rmSync(before, { recursive: true, force: true });
+}
+
+/** Renames a folder; returns false if it could not be for one of these error codes. */
+function rename(from, to, codes) {
+  try {
+    renameSync(from, to);
+    return true;
+  } catch (error) {
+    if (!codes.includes(error.code)) throw error;
+    return false;
+  }
 }
 
 /** Time of the latest change to a file, or to anything in a folder, in milliseconds since 1970. */

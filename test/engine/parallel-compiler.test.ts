@@ -214,6 +214,20 @@ describe.skipIf(!isMesa)(
       expect(entries(folder)).toBe(compiled);
     });
 
+    test("what is known is kept beside the driver's cache, also in a home that is not the account's", async (context) => {
+      const home = mkdtempSync(join(tmpdir(), 'parley-home-'));
+      folders.push(home);
+      for (const variable of ['MESA_SHADER_CACHE_DIR', 'XDG_CACHE_HOME']) vi.stubEnv(variable, undefined);
+      vi.stubEnv('HOME', home);
+      const adapter = await platform.requestAdapter(name ? { name } : {});
+      // Mesa makes its folder with the first device.
+      (await adapter.requestDevice()).destroy();
+      const cache = join(home, '.cache', 'mesa_shader_cache_db');
+      if (!existsSync(cache)) return context.skip(`${info.description} keeps its cache in the account's home`);
+      await platform.diskCompiler!(adapter)!.kept.write('a-test.json', '{}');
+      expect(readFileSync(join(cache, 'a-test.json'), 'utf8')).toBe('{}');
+    });
+
     test.each([
       ['MESA_SHADER_CACHE_DISABLE', 'true'],
       ['MESA_SHADER_CACHE_DIR', '/proc/1/none'],

@@ -259,6 +259,21 @@ test.skipIf(!existsSync('/dev/full'))('a log that cannot be written, as on a ful
   expect(await exit).toEqual([0, null]);
 });
 
+test.skipIf(!existsSync('/dev/full'))(
+  'what a server says of itself cannot be written, as on a full disk: it serves all the same',
+  async () => {
+    const full = openSync('/dev/full', 'w');
+    const argv = ['--port=0', '--speech-model=none', '--transcription-model=none', '--host=127.0.0.1', '--log-level=info'];
+    const child = spawn(process.execPath, [...TSX_ARGV, fileURLToPath(FAKE), ...argv], { stdio: ['ignore', full, 'pipe'] });
+    closeSync(full);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const exit = once(child, 'exit');
+    for await (const line of createInterface(child.stderr!)) if (line.includes('"engine ready"')) break;
+    child.kill('SIGTERM');
+    expect(await exit).toEqual([0, null]);
+  },
+);
+
 const HAS_PRLIMIT = process.platform === 'linux' && spawnSync('prlimit', ['--version']).status === 0;
 
 test.skipIf(!HAS_PRLIMIT)('an engine that dies while no file can be opened is started again later; the listeners stay', async () => {
