@@ -97,12 +97,163 @@ describe('what other servers say', () => {
     expect(await ask(new Response('data: {"error":"boom"}\n\n'))).toBe('The server stopped: boom');
   });
 
+  test.each([
+    [
+      'the fields alone',
+      Response.json({ object: 'error', message: 'too long', param: null, code: 400 }, { status: 400 }),
+      'too long (HTTP 400)',
+    ],
+    ['a detail', Response.json({ detail: 'no such voice' }, { status: 404 }), 'no such voice (HTTP 404)'],
+    ['a detail with fields', Response.json({ detail: { message: 'no such voice' } }, { status: 400 }), 'no such voice (HTTP 400)'],
+    [
+      'fields that are wrong',
+      Response.json({ detail: [{ loc: ['body', 'top_k'], msg: 'too small' }] }, { status: 422 }),
+      'top_k: too small (HTTP 422)',
+    ],
+    ['text', new Response('slow down\n', { status: 429, headers: { 'content-type': 'text/plain' } }), 'slow down (HTTP 429)'],
+    ['pages of text', Response.json({ error: 'x'.repeat(9000) }, { status: 400 }), `${'x'.repeat(500)}… (HTTP 400)`],
+    ['a code that is the status', Response.json({ error: { message: 'no', code: '400' } }, { status: 400 }), 'no (HTTP 400)'],
+  ])('of a refusal is told, as %s', async (_form, answer, said) => {
+    expect(await ask(answer)).toBe(`The server refused: ${said}`);
+  });
+
+  test('of a refusal without words is its status', async () => {
+    expect(await ask(new Response('<h1>Bad</h1>', { status: 502, headers: { 'content-type': 'text/html' } }))).toBe(
+      'The server refused (HTTP 502)',
+    );
+  });
+
+  test.each([
+    ['the fields alone', 'data: {"object":"error","message":"boom"}\n\ndata: [DONE]\n\n', 'boom'],
+    ['a field of its own', 'error: {"code":500,"message":"boom"}\n\n', 'boom'],
+    ['text', 'event: error\ndata: boom\n\n', 'boom'],
+    ['nothing', 'data: {"error":{}}\n\n', 'it does not say why'],
+  ])('of an answer that ends early is told, as %s', async (_form, sent, said) => {
+    const half = 'data: {"choices":[{"index":0,"delta":{"content":"Half"}}]}\n\n';
+    expect(await ask(new Response(half + sent))).toBe(`The server stopped: ${said}`);
+  });
+
+  test('in place of an answer is none', async () => {
+    const page = new Response('<h1>Log in</h1>', { headers: { 'content-type': 'text/html' } });
+    expect(await ask(page)).toContain('not with a chat completion (text/html)');
+    expect(await ask(Response.json({ answer: 42 }))).toContain('not with a chat completion (application/json)');
+    expect(await ask(Response.json({ error: 'boom' }))).toBe('The server stopped: boom');
+  });
+
+  test('of speech that is no WAV file is its type', async () => {
+    const { engine } = engineOf((path) =>
+      path === '/models' ? Response.json({ data: [{ id: 'm' }] }) : new Response('ID3', { headers: { 'content-type': 'audio/mpeg' } }),
+    );
+    const spoken = all(engine.synthesize({ text: 'x', voice: 'v' }, signal));
+    await expect(spoken).rejects.toThrow('http://x/v1 answers, but not with a WAV file (audio/mpeg).');
+  });
+
   test('instead of a transcript is no transcript', async () => {
-    for (const answer of [null, {}]) {
-      const { engine } = engineOf((path) => Response.json(path === '/models' ? { data: [{ id: 'm' }] } : answer));
+    for (const answer of [null, {}, undefined]) {
+      const { engine } = engineOf((path) =>
+        answer === undefined && path !== '/models'
+          ? new Response('Hi')
+          : Response.json(path === '/models' ? { data: [{ id: 'm' }] } : answer),
+      );
       const heard = all(engine.transcribe({ samples: new Float32Array(16000) }, signal));
       await expect(heard).rejects.toThrow('http://x/v1 answers, but not with a transcript.');
     }
+  });
+});
+
+describe('an answer', () => {
+  const written = async (answer: Response): Promise<{ text: string; reasoning: string }> => {
+    const { engine } = engineOf((path) => (path === '/models' ? Response.json({ data: [{ id: 'm' }] }) : answer));
+    const got = { text: '', reasoning: '' };
+    for await (const event of engine.chat({ messages: [{ role: 'user', content: 'x' }], sampling: {} }, signal)) {
+      if (event.type !== 'delta') continue;
+      got.text += event.text;
+      got.reasoning += event.reasoning ?? '';
+    }
+    return got;
+  };
+  const chunk = (delta: unknown, reason: string | null = null): string =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: reason }] })}`;
+
+  test.each([
+    ['lines of CRLF and comments', `: hello\r\n\r\n${chunk({ content: 'Hi' })}\r\n\r\n${chunk({}, 'stop')}\r\n\r\n`],
+    ['no blank line at its end', `${chunk({ content: 'Hi' })}\n\n${chunk({}, 'stop')}`],
+    ['one newline at its end', `${chunk({ content: 'Hi' })}\n\ndata: [DONE]\n`],
+    [
+      'events of nothing',
+      `data:\n\ndata: null\n\ndata: {}\n\n${chunk({ role: 'assistant', content: null })}\n\n${chunk({ content: 'Hi' }, 'stop')}\n\n`,
+    ],
+  ])('with %s is read', async (_what, sent) => {
+    expect(await written(new Response(sent))).toEqual({ text: 'Hi', reasoning: '' });
+  });
+
+  test('that is not streamed is read', async () => {
+    const message = { role: 'assistant', content: 'Hi', reasoning_content: 'Hm.' };
+    const whole = Response.json({ choices: [{ index: 0, message, finish_reason: 'stop' }] });
+    expect(await written(whole)).toEqual({ text: 'Hi', reasoning: 'Hm.' });
+  });
+
+  test('in parts is read', async () => {
+    const thought = chunk({ content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] }] });
+    const said = chunk({ content: [{ type: 'text', text: 'Hi' }] }, 'stop');
+    expect(await written(new Response(`${thought}\n\n${said}\n\n`))).toEqual({ text: 'Hi', reasoning: 'Hm.' });
+  });
+
+  test('that is cut off within a chunk is broken off', async () => {
+    const cut = `${chunk({ content: 'Hi' })}\n\n${chunk({ content: 'you' }).slice(0, -9)}`;
+    await expect(written(new Response(cut))).rejects.toThrow('went away before its answer was complete');
+  });
+});
+
+describe('what a server lists', () => {
+  test('of a model counts where it is of its type', async () => {
+    const model = { id: 'm', max_model_len: null, meta: { languages: 'en', sample_rate: null, format: {} } };
+    const { engine } = engineOf(() => Response.json({ data: [null, { id: null }, model] }));
+    expect(await engine.model('chat')).toBe('m');
+    expect(engine.abouts.value).toEqual({ chat: {} });
+  });
+
+  test.each([
+    ['by name', [{ name: 'a', gender: 'f' }, { name: 'b' }], ['a', 'b']],
+    ['twice', ['a', 'a', { id: 'b', name: 'B' }], ['a', 'b']],
+    ['as numbers', [1, null], undefined],
+    ['as none', [], undefined],
+  ])('as voices, %s', async (_how, voices, expected) => {
+    const { engine } = engineOf((path) => Response.json(path === '/models' ? { data: [{ id: 'm' }] } : { voices }));
+    await engine.model('speech');
+    expect(engine.abouts.value.speech!.voices).toEqual(expected);
+  });
+});
+
+describe('a transcript', () => {
+  const heard = async (answer: (format: string) => Response): Promise<unknown[]> => {
+    vi.stubGlobal('fetch', async (url: string, { body }: RequestInit = {}) =>
+      url.endsWith('/models') ? Response.json({ data: [{ id: 'm' }] }) : answer((body as FormData).get('response_format') as string),
+    );
+    const engine = new RemoteEngine({ servers: { chat: '', speech: '', transcription: 'http://x/v1' }, apiKey: '' });
+    const segments: unknown[] = [];
+    for await (const event of engine.transcribe({ samples: new Float32Array(32_000) }, signal))
+      if (event.type === 'segment') segments.push([event.segment.start, event.segment.end, event.segment.text]);
+    return segments;
+  };
+
+  test.each([
+    ['an empty list of segments', { segments: [] }, [[0, 2, 'Hi you']]],
+    ['null for segments and language', { segments: null, language: null }, [[0, 2, 'Hi you']]],
+    ['segments that are no list', { segments: {}, language: 5 }, [[0, 2, 'Hi you']]],
+    ['segments without a text', { segments: [{ start: 0, end: 1 }, null] }, [[0, 2, 'Hi you']]],
+    ['times that are none', { segments: [{ start: -3, end: -1, text: 'Hi' }, { start: null, text: 'you' }] }, [[0, 0, 'Hi'], [0, 2, 'you']]], // prettier-ignore
+    ['times as texts', { segments: [{ start: '0.5', end: '1.5', text: 'Hi you' }] }, [[0.5, 1.5, 'Hi you']]],
+  ])('with %s is shown', async (_what, fields, expected) => {
+    expect(await heard(() => Response.json({ text: 'Hi you', ...fields }))).toEqual(expected);
+  });
+
+  test.each([
+    ['of FastAPI', { detail: [{ loc: ['body', 'response_format'], msg: "Input should be 'json'" }] }],
+    ['in words', { error: { message: 'Currently only support response_format `text` or `json`', param: null, code: 400 } }],
+  ])('comes without times from a server whose refusal of times is %s', async (_form, refusal) => {
+    const answer = (format: string) => (format === 'json' ? Response.json({ text: 'Hi' }) : Response.json(refusal, { status: 400 }));
+    expect(await heard(answer)).toEqual([[0, 2, 'Hi']]);
   });
 });
 

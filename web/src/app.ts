@@ -160,7 +160,10 @@ export class App implements Services {
     if (this.settings.where.peek()[task] === 'server') {
       // An address that the person set needs no probe.
       if (this.#probed && this.settings.data.peek().servers[task] === '') await orAborted(this.#probed, signal);
-      return this.remote;
+      const { remote } = this;
+      // Asked before the first request, which needs one of the model's own voices and languages.
+      await remote.model(task, signal);
+      return remote;
     }
     const session = this.sessions[task];
     // A preset may have chosen another model than the one that is loaded.

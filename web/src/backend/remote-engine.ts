@@ -1,27 +1,23 @@
 /** The three OpenAI-compatible listeners behind the engine's own interface, so that views do not know where the work is done. */
-import type {
-  ChatEvent,
-  ChatRequest,
-  FinishReason,
-  SpeechEvent,
-  SpeechRequest,
-  TranscriptionEvent,
-  TranscriptionRequest,
-} from '../../../engine/api.ts';
+import type { ChatEvent, ChatRequest, SpeechEvent, SpeechRequest, TranscriptionEvent, TranscriptionRequest } from '../../../engine/api.ts';
 import type { Engine } from '../../../engine/protocol.ts';
-import { parseWav, wavToMono, writeWav } from '../../../engine/audio/wav.ts';
+import { isWav, parseWav, wavToMono, writeWav } from '../../../engine/audio/wav.ts';
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { EngineError } from '../../../engine/errors.ts';
-import type { EngineErrorCode } from '../../../engine/errors.ts';
 import { samplingToWire } from '../../../engine/sampling.ts';
 import { isLoopback } from '../../../sources/index.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { ServerGoneError } from '../failure.ts';
 import { languageCode } from '../models/about-words.ts';
 import type { ModelAbout, ModelTask } from '../models/manifest.ts';
+import { chatEvents } from './chat-stream.ts';
+import { listedAbout, voicesOf } from './listed-model.ts';
+import type { ListedModel } from './listed-model.ts';
+import { serverError } from './server-error.ts';
 import { isWebAddress } from './servers.ts';
-import { sseData } from './sse.ts';
+import { segmentsOf } from './transcript-answer.ts';
+import type { TranscriptAnswer } from './transcript-answer.ts';
 
 /** A speech event of a server; not every server says which seed it used. */
 type SpokenEvent =
@@ -75,7 +71,7 @@ export class RemoteEngine implements TaskEngine {
       return this.#post('chat', '/chat/completions', JSON.stringify(body), signal, 'application/json');
     });
     try {
-      yield* chatEvents(sseData(response));
+      yield* chatEvents(response);
     } catch (error) {
       throw this.#interrupted('chat', error, signal);
     }
@@ -86,10 +82,12 @@ export class RemoteEngine implements TaskEngine {
     const response = await this.#asModel('speech', signal, (model) =>
       this.#post('speech', '/audio/speech', JSON.stringify({ model, ...spoken }), signal, 'application/json'),
     );
-    const bytes = await response.arrayBuffer().catch((error: unknown) => {
+    const buffer = await response.arrayBuffer().catch((error: unknown) => {
       throw this.#interrupted('speech', error, signal);
     });
-    const wav = parseWav(new Uint8Array(bytes));
+    const bytes = new Uint8Array(buffer);
+    if (!isWav(bytes)) throw this.#unlike('speech', `a WAV file (${typeOf(response)})`);
+    const wav = parseWav(bytes);
     const samples = wavToMono(wav);
     const used = Number(response.headers.get('x-speech-seed') ?? seed ?? NaN);
     yield { type: 'start', ...(!Number.isNaN(used) && { seed: used }), sampleRate: wav.sampleRate };
@@ -101,11 +99,9 @@ export class RemoteEngine implements TaskEngine {
     const duration = request.samples.length / CAPTURE_RATE;
     const answer = await this.#transcription(request, signal, await this.#format(signal));
     // The next piece is sent with this language, and not every server accepts the name that it returns itself.
-    const language = answer.language === undefined ? request.language : languageCode(answer.language);
+    const language = typeof answer.language === 'string' ? languageCode(answer.language) : request.language;
     yield { type: 'start', duration, language: language ?? '' };
-    const whole = { start: 0, end: duration, text: answer.text };
-    const segments = answer.segments ?? (answer.text.trim() === '' ? [] : [whole]);
-    for (const [id, segment] of segments.entries()) {
+    for (const [id, segment] of segmentsOf(answer, duration).entries()) {
       yield {
         type: 'segment',
         segment: { id, tokens: [], seek: 0, temperature: 0, avgLogprob: 0, compressionRatio: 0, noSpeechProb: 0, ...segment },
@@ -126,7 +122,9 @@ export class RemoteEngine implements TaskEngine {
       this.#known = 'verbose_json';
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== 'invalid_request') throw error;
-      this.#known = error.param === 'response_format' ? 'json' : 'verbose_json';
+      // Not every server names the field in `param`.
+      const isFormat = error.param === 'response_format' || /response_format|verbose_json/.test(error.message);
+      this.#known = isFormat ? 'json' : 'verbose_json';
     }
     return this.#known;
   }
@@ -135,7 +133,7 @@ export class RemoteEngine implements TaskEngine {
     { samples, language, prompt, temperature }: TranscriptionRequest,
     signal: AbortSignal,
     format: TranscriptFormat,
-  ): Promise<{ text: string; language?: string; segments?: { start: number; end: number; text: string }[] }> {
+  ): Promise<TranscriptAnswer> {
     const form = new FormData();
     form.set('file', new Blob([writeWav(samples, CAPTURE_RATE) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }), 'audio.wav');
     form.set('response_format', format);
@@ -147,10 +145,10 @@ export class RemoteEngine implements TaskEngine {
       return this.#post('transcription', '/audio/transcriptions', form, signal);
     });
     const answer = (await response.json().catch((error: unknown) => {
-      throw this.#interrupted('transcription', error, signal);
-    })) as { readonly text?: unknown } | null;
-    if (typeof answer?.text === 'string') return answer as { text: string };
-    throw new EngineError('unsupported', `${this.#options.servers.transcription} answers, but not with a transcript.`);
+      if (!(error instanceof SyntaxError)) throw this.#interrupted('transcription', error, signal);
+    })) as Partial<TranscriptAnswer> | null | undefined;
+    if (typeof answer?.text === 'string') return answer as TranscriptAnswer;
+    throw this.#unlike('transcription', 'a transcript');
   }
 
   /**
@@ -177,9 +175,8 @@ export class RemoteEngine implements TaskEngine {
       const server = this.#options.servers[task];
       throw new EngineError('unsupported', `${server} answers, but not with a list of models: is this the address of the API, as in http://localhost:3000/v1?`); // prettier-ignore
     }
-    const [model] = listed.data as readonly (ListedModel | undefined)[];
-    if (model?.id === undefined)
-      throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
+    const model = (listed.data as readonly (ListedModel | null)[]).find((one) => typeof one?.id === 'string');
+    if (!model) throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
     const voices = task === 'speech' ? await this.#voices(init) : undefined;
     this.abouts.value = { ...this.abouts.peek(), [task]: { ...listedAbout(model), ...(voices && { voices }) } };
     this.names.value = { ...this.names.peek(), [task]: model.id };
@@ -190,12 +187,16 @@ export class RemoteEngine implements TaskEngine {
   /** Returns the model's own voices, without their aliases; undefined where a server does not list any. */
   async #voices(init: RequestInit): Promise<readonly string[] | undefined> {
     try {
-      const { voices } = (await (await this.#fetch('speech', '/audio/voices', init)).json()) as { voices: ListedVoice[] };
-      return voices.flatMap((voice) => (typeof voice === 'string' ? [voice] : voice.made_of ? [] : [voice.id]));
+      return voicesOf(await (await this.#fetch('speech', '/audio/voices', init)).json());
     } catch (error) {
       if (error instanceof ServerGoneError || init.signal?.aborted) throw error;
-      return undefined; // other servers have no such list, or another format
+      return undefined; // other servers have no such list
     }
+  }
+
+  /** The error for an answer that is complete, and not what was asked for. */
+  #unlike(task: ModelTask, what: string): EngineError {
+    return new EngineError('unsupported', `${this.#options.servers[task]} answers, but not with ${what}.`);
   }
 
   /**
@@ -237,25 +238,8 @@ export class RemoteEngine implements TaskEngine {
   }
 }
 
-/** A model as /models lists it; servers other than Parley's leave out most fields. */
-interface ListedModel {
-  readonly id: string;
-  readonly max_model_len?: number;
-  readonly meta?: { readonly format?: string; readonly sample_rate?: number; readonly languages?: readonly string[] } | null;
-}
-
-/** A voice as a server lists it; servers other than Parley's list names alone. */
-type ListedVoice = string | { readonly id: string; readonly made_of?: unknown };
-
-function listedAbout({ max_model_len: contextLength, meta }: ListedModel): ModelAbout {
-  const { format, sample_rate: sampleRate, languages } = meta ?? {};
-  return {
-    ...(contextLength !== undefined && { contextLength }),
-    ...(format !== undefined && { format }),
-    ...(sampleRate !== undefined && { sampleRate }),
-    ...(languages && { languages }),
-  };
-}
+/** What a response says that it is. */
+const typeOf = (response: Response): string => response.headers.get('content-type') ?? 'of no type';
 
 /** The body of a chat request to a server, without the fields that only this page needs. */
 export function chatBody(model: string, { messages, sampling, maxTokens, stop }: ChatRequest): object {
@@ -286,76 +270,4 @@ async function explainUnreachable(url: string, signal: AbortSignal | null): Prom
     ? `it does not allow this page (CORS: start it with --cors-origin ${location.origin}), or `
     : '';
   return `Nothing answers at ${origin}${port ? '' : ' (no port given)'}, or ${cors}the browser does not let this page reach it.`;
-}
-
-async function serverError(response: Response): Promise<EngineError> {
-  const body = (await response.json().catch(() => null)) as { readonly error?: ServerError | string | null } | null;
-  const { message, code, param } = errorOf(body?.error);
-  const text = `${message ?? response.statusText} (HTTP ${response.status}${code ? `, ${code}` : ''})`;
-  return new EngineError(codeOf(response.status, code), `The server refused: ${text}`, param ? { param } : {});
-}
-
-interface ServerError {
-  readonly message?: string;
-  readonly code?: string;
-  readonly param?: string;
-}
-
-/** Reads a server's error; some servers send the message as a plain string. */
-const errorOf = (error: ServerError | string | null | undefined): ServerError =>
-  typeof error === 'string' ? { message: error } : (error ?? {});
-
-/** Maps a refusal to the error code that decides which remedies this page offers; servers other than Parley's use codes of their own. */
-function codeOf(status: number, code: string | undefined): EngineErrorCode {
-  if (code === 'context_length_exceeded') return code;
-  if (status === 503) return code === 'device_lost' ? code : 'queue_full';
-  return status < 500 ? 'invalid_request' : 'internal';
-}
-
-interface ChatChunk {
-  readonly choices?: readonly {
-    readonly index: number;
-    /** A thinking model's thoughts come under either name. */
-    readonly delta?: { readonly content?: string | null; readonly reasoning_content?: string | null; readonly reasoning?: string | null };
-    readonly finish_reason?: FinishReason | null;
-  }[];
-  readonly usage?: {
-    readonly prompt_tokens: number;
-    readonly completion_tokens: number;
-    readonly prompt_tokens_details?: { readonly cached_tokens?: number };
-  } | null;
-  readonly error?: ServerError | string;
-}
-
-/**
- * Turns the chunks of a stream into the engine's events. Servers send token counts at the end, so `start` has none and `finish` comes last.
- */
-async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEvent> {
-  let reason: FinishReason = 'stop';
-  let deltas = 0;
-  let usage: ChatChunk['usage'];
-  let complete = false;
-  for await (const line of data) {
-    if (line === '[DONE]') {
-      complete = true;
-      break;
-    }
-    const chunk = JSON.parse(line) as ChatChunk;
-    if (chunk.error) throw new EngineError('internal', `The server stopped: ${errorOf(chunk.error).message ?? 'it does not say why'}`);
-    usage = chunk.usage ?? usage;
-    for (const { index, delta, finish_reason } of chunk.choices ?? []) {
-      reason = finish_reason ?? reason;
-      complete ||= Boolean(finish_reason);
-      const reasoning = delta?.reasoning_content || delta?.reasoning;
-      if (!delta?.content && !reasoning) continue;
-      deltas++;
-      yield { type: 'delta', index, text: delta?.content ?? '', tokens: 1, ...(reasoning && { reasoning }) };
-    }
-  }
-  // A connection closed by a proxy or a dying server looks like a normal end. Some servers never send [DONE], so a finish_reason counts as
-  // an end too.
-  if (!complete) throw new TypeError('the stream ended without a finish_reason and without [DONE]');
-  const cachedTokens = usage?.prompt_tokens_details?.cached_tokens ?? 0;
-  if (usage) yield { type: 'start', promptTokens: usage.prompt_tokens, cachedTokens };
-  yield { type: 'finish', index: 0, reason, stopReason: null, completionTokens: usage?.completion_tokens ?? deltas, cachedTokens };
 }

@@ -9,7 +9,7 @@ import type { ConversationData } from './conversation-data.ts';
 import { exportFile, readExportFile } from './conversation-file.ts';
 import { newId, whyNotKept } from '../util.ts';
 import { History } from './history.ts';
-import { mark } from './record.ts';
+import { isReadable, mark } from './record.ts';
 import type { Edit } from './record.ts';
 
 const CURRENT = 'parley.conversation';
@@ -35,7 +35,10 @@ export class ConversationStore {
 
   async restore(): Promise<void> {
     try {
-      const saved = (await this.#history.all()).sort((a, b) => b.updated - a.updated);
+      const found = await this.#history.all();
+      const saved = found.filter(isReadable).sort((a, b) => b.updated - a.updated);
+      if (saved.length < found.length)
+        this.problem.value = 'Some conversations are not shown: another version of this page stored them, which keeps them differently.';
       const kept = saved.filter(holdsSomething).map((data) => this.#keep(new Conversation(this.#app, this, data)));
       this.list.value = [...this.list.value, ...kept];
       for (const data of saved) if (data.removed !== undefined) this.#offerUndo(new Conversation(this.#app, this, data), data.removed);
@@ -109,7 +112,8 @@ export class ConversationStore {
   /** Adds the conversations of an export file; returns how many. Throws an Error with a message for people if the text is not one. */
   import(text: string): number {
     const conversations = readExportFile(text);
-    for (const data of conversations) this.#add(data);
+    // The last one that is added stands on top and is open: the first of the file, which is its newest.
+    for (const data of conversations.toReversed()) this.#add(data);
     return conversations.length;
   }
 
@@ -132,6 +136,7 @@ export class ConversationStore {
   /** Shows a change of another tab: a new stored state, or a deletion. */
   async #reload(id: string): Promise<void> {
     const stored = await this.#history.get(id).catch(() => undefined);
+    if (stored && !isReadable(stored)) return;
     const shown = this.list.peek().find((conversation) => conversation.id === id);
     if (stored && stored.removed === undefined) this.#app.deletions.forget(id);
     if (shown && stored?.removed !== undefined) {
@@ -157,7 +162,8 @@ export class ConversationStore {
     const conversation = this.#keep(new Conversation(this.#app, this, { ...data, id: newId(), messages }));
     this.list.value = [conversation, ...this.list.peek()];
     this.open(conversation.id);
-    void conversation.change(mark(undefined));
+    // No change of its own: it stays as old as it is, so that the list keeps its order over a reload.
+    void conversation.change((record) => record);
   }
 
   #create(): Conversation {

@@ -60,3 +60,8 @@ export const mark =
   (removed: number | undefined): Edit =>
   ({ removed: _, ...record }) =>
     removed === undefined ? record : { ...record, removed };
+
+/** Whether a record is as this version of the page stores it. Another version, newer or older, may have stored it. */
+export const isReadable = ({ messages }: ConversationData): boolean =>
+  Array.isArray(messages) &&
+  messages.every(({ role, text }: MessageData) => (role === 'user' || role === 'assistant') && typeof text === 'string');
