@@ -133,6 +133,7 @@ describe('a file', () => {
     ['au-8000-mulaw.au', 0],
     ['w64-48000-stereo.w64', 0],
     ['wav-8000-adpcm-ms.wav', 0],
+    ['flv-aac.flv', 371],
   ])('%s that ends in the middle of its sound is heard as far as it goes, and says so', (name, before) => {
     const whole = decode(read(name)).heard;
     const { heard, warnings } = decode(read(name).slice(0, 0.7 * read(name).length));
@@ -140,6 +141,25 @@ describe('a file', () => {
     expect(heard.length / whole.length).toBeLessThan(0.85);
     expect(likeness(heard.subarray(before), clip)).toBeGreaterThan(0.8);
     expect(warnings).toEqual([expect.stringMatching(/^the \w+ file is cut short/)]);
+  });
+
+  /** What is at the place at which a tenth of each file is taken out: sound, behind which more sound has headers of its own. */
+  test.each([
+    ['webm-live.webm', 0.35],
+    ['mp4-fragments.mp4', 0.5],
+    ['flv-aac.flv', 0.5],
+    ['chained.ogg', 0.3],
+  ])('%s that lacks a piece of its middle is heard as far as it can be read, and says so', (name, from) => {
+    const whole = read(name);
+    const { heard, warnings } = decode(joinBytes([whole.subarray(0, from * whole.length), whole.subarray((from + 0.1) * whole.length)]));
+    expect(heard.length).toBeGreaterThan(0);
+    expect(heard.length).toBeLessThan(0.9 * decode(whole).heard.length);
+    expect(warnings).toContainEqual(expect.stringMatching(/^the \w+ file is cut short or damaged/));
+  });
+
+  test('with padding behind its sound is whole', () => {
+    for (const name of ['mp4-fragments.mp4', 'ogg-opus.opus'])
+      expect(decode(joinBytes([read(name), new Uint8Array(5000)])).warnings, name).toEqual([]);
   });
 
   test('that was cut out of a longer one is heard from its first whole frame', () => {

@@ -1,7 +1,7 @@
 /** Decodes the sound of container files: Symphonia in WebAssembly demultiplexes and decodes, and libopus decodes Opus. Runs in the codec worker. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { instantiateCodecs } from '../codecs-module.ts';
-import { missedEnd } from './cut-short.ts';
+import { hasDamagedMiddle, missedEnd } from './cut-short.ts';
 import { presentationOf } from './mp4-boxes.ts';
 import { OpusStream } from './opus-stream.ts';
 import type { FileFormat } from './sniff.ts';
@@ -119,12 +119,13 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
       else if (heard) {
         // A recorder that cannot seek leaves the sizes in WebM open, so such a file may end anywhere.
         damage.isCut = status !== CUT || format !== 'WebM' || end !== undefined;
-        return;
+        break;
       } else check(status);
       if (!piece || piece.samples.length === 0) continue;
       heard = true;
       yield piece;
     }
+    damage.isCut ||= hasDamagedMiddle(format, bytes);
   } finally {
     opus?.close();
   }

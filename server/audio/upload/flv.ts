@@ -3,8 +3,8 @@ import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { wavHeader } from './headers.ts';
 import type { FileFormat } from './sniff.ts';
 
-/** The sound as a file, or the name of its codec if that is not supported. */
-export type FlvSound = { readonly format: FileFormat; readonly bytes: Uint8Array } | { readonly codec: string };
+/** The sound as a file, or the name of its codec if that is not supported. `isCut` = the file ends within a tag. */
+export type FlvSound = { readonly format: FileFormat; readonly bytes: Uint8Array; readonly isCut: boolean } | { readonly codec: string };
 
 const TAG_BYTES = 11;
 const TRAILER_BYTES = 4;
@@ -36,7 +36,8 @@ export function flvSound(bytes: FileBytes): FlvSound | undefined {
     out.set(piece, length);
     length += piece.length;
   };
-  for (const tag of soundTags(bytes)) {
+  const damage = { isCut: false };
+  for (const tag of soundTags(bytes, damage)) {
     first ??= tag;
     const codec = tag[0]! >> 4;
     if (codec !== first[0]! >> 4) continue;
@@ -50,14 +51,15 @@ export function flvSound(bytes: FileBytes): FlvSound | undefined {
   if (!first) return undefined;
   const codec = first[0]! >> 4;
   const sound = out.subarray(0, length);
-  if (codec === AAC) return adts ? { format: 'AAC', bytes: sound } : { codec: 'AAC of an unknown kind' };
-  if (MP3.some((one) => one === codec)) return { format: 'MP3', bytes: sound };
+  if (codec === AAC) return adts ? { format: 'AAC', bytes: sound, ...damage } : { codec: 'AAC of an unknown kind' };
+  if (MP3.some((one) => one === codec)) return { format: 'MP3', bytes: sound, ...damage };
   const wavTag = WAV_TAGS[codec];
-  return wavTag === undefined ? { codec: CODECS[codec] ?? `number ${codec}` } : { format: 'WAV', bytes: wavFile(wavTag, first[0]!, sound) };
+  if (wavTag === undefined) return { codec: CODECS[codec] ?? `number ${codec}` };
+  return { format: 'WAV', bytes: wavFile(wavTag, first[0]!, sound), ...damage };
 }
 
-/** Yields the content of each audio tag. */
-function* soundTags(bytes: FileBytes): Generator<Uint8Array> {
+/** Yields the content of each audio tag, and notes in `damage` if the last one lacks its end. */
+function* soundTags(bytes: FileBytes, damage: { isCut: boolean }): Generator<Uint8Array> {
   const head = bytes.subarray(0, 9);
   let at = head.length < 9 ? bytes.length : new DataView(head.buffer, head.byteOffset, head.byteLength).getUint32(5) + TRAILER_BYTES;
   while (at + TAG_BYTES < bytes.length) {
@@ -65,7 +67,8 @@ function* soundTags(bytes: FileBytes): Generator<Uint8Array> {
     const size = (tag[1]! << 16) | (tag[2]! << 8) | tag[3]!;
     const content = at + TAG_BYTES;
     // A recorder that was switched off leaves an incomplete tag.
-    if (content + size > bytes.length) return;
+    damage.isCut = content + size > bytes.length;
+    if (damage.isCut) return;
     if ((tag[0]! & 0x1f) === AUDIO && size > 1) yield bytes.subarray(content, content + size);
     at = content + size + TRAILER_BYTES;
   }
