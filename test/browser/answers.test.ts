@@ -1,7 +1,7 @@
 /** What the page measures and says of an answer, without a browser. */
 import { describe, expect, test } from 'vitest';
 import { AnswerMeter } from '../../web/src/chat/answer-meter.ts';
-import { cutWords, endWords } from '../../web/src/chat/answer-words.ts';
+import { cutWords, emptyWords, endWords } from '../../web/src/chat/answer-words.ts';
 
 describe('what is measured of an answer', () => {
   const measure = (times: readonly number[]): number => {
@@ -48,6 +48,13 @@ describe('how an answer ended', () => {
     expect(cutWords({ ...stats, reason: 'length' }, 2012)).toMatch(/^Cut off here: the context is full/);
     const set = 'Cut off after 1,512 tokens, the longest answer that is set';
     expect([cutWords({ ...stats, reason: 'length' }, 2013), cutWords({ ...stats, reason: 'length' })]).toEqual([set, set]);
+  });
+
+  test('one without text says so, once', () => {
+    expect(emptyWords({})).toBe('The model answered without any text.');
+    expect(emptyWords({ reason: 'content_filter' })).toBe('No text: a filter of the server held it back.');
+    // The words for one that is cut off say it.
+    expect(emptyWords({ reason: 'length' })).toBeUndefined();
   });
 
   test('one that was broken off has no reason of its own', () => {

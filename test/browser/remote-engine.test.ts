@@ -1,4 +1,5 @@
 /** The listeners behind the page: servers that come back as others, and addresses where none is. Without a browser. */
+import { signal as signalOf } from '@preact/signals';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { writeWav } from '../../engine/audio/wav.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
@@ -69,6 +70,47 @@ describe('a server that was started again with another model', () => {
     const chat = () => all(engine.chat({ messages: [{ role: 'user', content: 'x' }], sampling: {} }, signal));
     await expect(chat()).rejects.toThrow('The server refused: no such model (HTTP 404, model_not_found)');
     expect(asked).toEqual(['/models', '/chat/completions old']);
+  });
+});
+
+describe('of several models', () => {
+  const models = signalOf<string | undefined>('b');
+  const engineOfTwo = () => {
+    const sent: string[] = [];
+    vi.stubGlobal('fetch', async (url: string, { body }: RequestInit = {}) => {
+      if (url.endsWith('/models')) return Response.json({ data: [{ id: 'a' }, null, { id: 'b', max_model_len: 7 }] });
+      const model = modelOf(body)!;
+      const format = (body as FormData).get('response_format') as string;
+      sent.push(`${model} ${format}`);
+      const refuses = model === 'b' && format === 'verbose_json';
+      return refuses ? Response.json({ error: { message: 'response_format' } }, { status: 400 }) : Response.json({ text: 'heard' });
+    });
+    const servers = { chat: 'http://x/v1', speech: 'http://x/v1', transcription: 'http://x/v1' };
+    return { sent, engine: new RemoteEngine({ servers, apiKey: '', chosen: (task) => (task === 'speech' ? 'gone' : models.value) }) };
+  };
+
+  test('the chosen one answers as long as the server lists it, else the first', async () => {
+    const { engine } = engineOfTwo();
+    expect([await engine.model('chat'), await engine.model('speech')]).toEqual(['b', 'a']);
+    expect(engine.listed.value.chat).toEqual(['a', 'b']);
+    expect(engine.abouts.value.chat).toEqual({ contextLength: 7 });
+    models.value = undefined;
+    expect(await engine.model('chat')).toBe('a');
+    expect([engine.names.value, engine.abouts.value.chat]).toEqual([{ chat: 'a', speech: 'a' }, {}]);
+  });
+
+  test('each is asked for the transcripts that it can give', async () => {
+    models.value = 'b';
+    const { engine, sent } = engineOfTwo();
+    const hear = () => all(engine.transcribe({ samples: new Float32Array(16000) }, signal));
+    await hear();
+    models.value = 'a';
+    await hear();
+    await hear();
+    models.value = 'b';
+    await hear();
+    const [probe, times] = ['a verbose_json', 'a verbose_json'];
+    expect(sent).toEqual(['b verbose_json', 'b json', probe, times, times, 'b json']);
   });
 });
 

@@ -26,6 +26,7 @@ import { ModelWorks } from './models/model-work.ts';
 import { RecommendedWork } from './models/recommended-work.ts';
 import { Router } from './router.ts';
 import type { Services } from './services.ts';
+import { serverKey } from './settings.ts';
 import type { Settings } from './settings.ts';
 import { SpeechWork } from './speak/speech-work.ts';
 import { Deletions } from './storage/deletions.ts';
@@ -98,6 +99,7 @@ export class App implements Services {
     // Computed from these two settings alone, so that other changes do not discard what is known of a server.
     const chosen = computed(() => settings.data.value.servers);
     const apiKey = computed(() => settings.data.value.apiKey);
+    const models = computed(() => settings.data.value.serverModels);
     this.#servers = computed(() => {
       const guessed = this.guessedServers.value;
       const { chat, speech, transcription } = chosen.value;
@@ -107,7 +109,10 @@ export class App implements Services {
         transcription: transcription || guessed.transcription,
       };
     });
-    this.#remote = computed(() => new RemoteEngine({ servers: this.#servers.value, apiKey: apiKey.value }));
+    this.#remote = computed(() => {
+      const servers = this.#servers.value;
+      return new RemoteEngine({ servers, apiKey: apiKey.value, chosen: (task) => models.value[serverKey(task, servers[task])] });
+    });
   }
 
   /** Restores stored work and lists stored models; then finds out whether this tab can compute, and falls back to servers if not. */

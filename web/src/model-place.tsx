@@ -10,11 +10,15 @@ export function ModelPlace({ task, id }: { task: ModelTask; id: string }) {
   const isServer = app.settings.where.value[task] === 'server';
   const server = isWebAddress(app.server(task)) ? new URL(app.server(task)) : undefined;
   const remote = app.remote;
-  // Another host is not contacted before the first question: some browsers ask for permission before a page may access the local network.
-  const isOwn = server?.origin === location.origin;
+  // A host that is only guessed is not contacted before the first question: some browsers ask for permission before a page may access the
+  // local network.
+  const isMeant = server?.origin === location.origin || app.settings.data.value.servers[task] !== '';
   useEffect(() => {
-    if (isServer && isOwn) remote.model(task).catch(() => undefined);
-  }, [isServer, isOwn, remote]);
+    if (!isServer || !isMeant) return;
+    const leaving = new AbortController();
+    remote.model(task, leaving.signal).catch(() => undefined);
+    return () => leaving.abort();
+  }, [isServer, isMeant, remote]);
   const place = isServer ? `on ${server?.host ?? 'a server'}` : 'in this tab';
   // Lines break only between the parts. The first part gives a long name the room that the place leaves (the font is monospaced).
   return (

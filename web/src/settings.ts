@@ -16,6 +16,8 @@ export interface SettingsData {
   /** Base URLs of the three listeners, ending in /v1; empty = guessed from the page's own address. */
   readonly servers: Readonly<Record<ModelTask, string>>;
   readonly apiKey: string;
+  /** Ids of the models that the person chose of those that servers list, by `serverKey`. */
+  readonly serverModels: Readonly<Record<string, string>>;
   /** Where models are looked up: the Hugging Face hub, or a mirror that speaks its protocol. */
   readonly hub: string;
   /** Model id per task in the tab. */
@@ -53,6 +55,7 @@ export const DEFAULT_SETTINGS: SettingsData = {
   where: { chat: 'tab', speech: 'tab', transcription: 'tab' },
   servers: { chat: '', speech: '', transcription: '' },
   apiKey: '',
+  serverModels: {},
   hub: 'https://huggingface.co',
   models: { chat: 'parley-chat', speech: 'parley-speech', transcription: 'parley-transcribe' },
   chat: { system: '', ...SAMPLING_START, seed: '', maxTokens: 512, stop: '' },
@@ -65,6 +68,9 @@ export const DEFAULT_SETTINGS: SettingsData = {
 };
 
 const KEY = 'parley.settings.1';
+
+/** The key of `SettingsData.serverModels` for a task and its server's base URL. */
+export const serverKey = (task: ModelTask, server: string): string => `${task} ${server.replace(/\/$/, '')}`;
 
 /** The settings as one signal. Each change is saved on its own, so that changes of other tabs are kept. */
 export class Settings {
@@ -104,7 +110,7 @@ export class Settings {
   }
 
   /** Changes some fields of a section; nested objects are merged, not replaced. */
-  update<K extends 'servers' | 'models' | 'chat' | 'speech' | 'transcription' | 'microphone'>(
+  update<K extends 'servers' | 'serverModels' | 'models' | 'chat' | 'speech' | 'transcription' | 'microphone'>(
     key: K,
     patch: Partial<SettingsData[K]>,
   ): void {

@@ -2,6 +2,7 @@
 import { useApp } from './app.ts';
 import { isWebAddress } from './backend/servers.ts';
 import type { ModelTask } from './models/manifest.ts';
+import { serverKey } from './settings.ts';
 import type { Where } from './settings.ts';
 import { whyNotHere } from './state-words.ts';
 import { CopyButton } from './ui/copy-button.tsx';
@@ -47,9 +48,40 @@ export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: stri
               onChange={(event) => app.settings.set('apiKey', event.currentTarget.value.trim())}
             />
           </label>
+          <ServerModel task={task} />
           <CopyButton label="Copy as curl" text={() => curl(app.server(task))} plain={false} />
         </>
       )}
     </fieldset>
+  );
+}
+
+/** The choice of a server's model, where it lists several. A model that was chosen before and is gone is named. */
+function ServerModel({ task }: { task: ModelTask }) {
+  const app = useApp();
+  const listed = [...new Set(app.remote.listed.value[task])];
+  const name = app.choices.name(task);
+  const key = serverKey(task, app.server(task));
+  const chosen = app.settings.data.value.serverModels[key];
+  return (
+    <>
+      {listed.length > 1 && (
+        <label class="field">
+          <span class="label">Model</span>
+          <select value={name} onChange={(event) => app.settings.update('serverModels', { [key]: event.currentTarget.value })}>
+            {listed.map((id) => (
+              <option key={id} value={id}>
+                {id}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {name !== undefined && chosen !== undefined && chosen !== name && (
+        <p class="label">
+          The server does not list {chosen} any more: {name} answers instead.
+        </p>
+      )}
+    </>
   );
 }

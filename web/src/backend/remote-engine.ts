@@ -2,8 +2,8 @@
 import type { ChatEvent, ChatRequest, SpeechEvent, SpeechRequest, TranscriptionEvent, TranscriptionRequest } from '../../../engine/api.ts';
 import type { Engine } from '../../../engine/protocol.ts';
 import { isWav, parseWav, wavToMono, writeWav } from '../../../engine/audio/wav.ts';
-import { signal } from '@preact/signals';
-import type { Signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
+import type { ReadonlySignal, Signal } from '@preact/signals';
 import { EngineError } from '../../../engine/errors.ts';
 import { samplingToWire } from '../../../engine/sampling.ts';
 import { isLoopback } from '../../../sources/index.ts';
@@ -34,7 +34,17 @@ export interface RemoteOptions {
   /** Base URLs ending in /v1. */
   readonly servers: Readonly<Record<ModelTask, string>>;
   readonly apiKey: string;
+  /** Id of the model that the person chose for a task, which its server may not list any more; reads signals. */
+  readonly chosen?: (task: ModelTask) => string | undefined;
 }
+
+/** What a task's server lists: at least one model, and voices if it speaks. */
+interface Served {
+  readonly models: readonly ListedModel[];
+  readonly voices?: readonly string[];
+}
+
+type ByTask<T> = Partial<Readonly<Record<ModelTask, T>>>;
 
 /** Seconds of silence that are sent to find out a server's richest format. */
 const PROBE_SECONDS = 0.5;
@@ -44,14 +54,19 @@ type TranscriptFormat = 'verbose_json' | 'json';
 /** Speaks HTTP. Errors are EngineErrors with the server's own code and message where it gave one, else ServerGoneErrors. */
 export class RemoteEngine implements TaskEngine {
   readonly #options: RemoteOptions;
-  /** Ids of the served models by task, as far as known. */
-  readonly names: Signal<Partial<Record<ModelTask, string>>> = signal({});
+  readonly #served: Signal<ByTask<Served>> = signal({});
+  /** Ids of the models that the servers list, by task, as far as known. */
+  readonly listed: ReadonlySignal<ByTask<readonly string[]>> = computed(() => this.#each((_, { models }) => models.map(({ id }) => id)));
+  /** Ids of the models that answer: the chosen one, else the first of its server. */
+  readonly names: ReadonlySignal<ByTask<string>> = computed(() => this.#each((task) => this.#modelOf(task)!.id));
   /** What the servers say about these models, by task; absent where they say nothing. */
-  readonly abouts: Signal<Partial<Record<ModelTask, ModelAbout>>> = signal({});
-  /** The entries of `names` that are still valid: one is dropped when its server may have restarted with another model. */
-  readonly #models = new Map<ModelTask, string>();
-  /** The richest transcript format that the server supports, once probed. */
-  #known: TranscriptFormat | undefined;
+  readonly abouts: ReadonlySignal<ByTask<ModelAbout>> = computed(() =>
+    this.#each((task, { voices }) => ({ ...listedAbout(this.#modelOf(task)!), ...(voices && { voices }) })),
+  );
+  /** The tasks whose list is still valid: one is dropped when its server may have restarted with another model. */
+  readonly #current = new Set<ModelTask>();
+  /** The richest transcript formats that models support, by id, once probed. */
+  readonly #formats = new Map<string | undefined, TranscriptFormat>();
 
   constructor(options: RemoteOptions) {
     this.#options = options;
@@ -62,7 +77,7 @@ export class RemoteEngine implements TaskEngine {
    * not fail the others.
    */
   async model(task: ModelTask, signal?: AbortSignal): Promise<string> {
-    return this.#models.get(task) ?? this.#firstModel(task, signal);
+    return this.#known(task) ?? this.#ask(task, signal);
   }
 
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
@@ -111,22 +126,24 @@ export class RemoteEngine implements TaskEngine {
   }
 
   /**
-   * Returns the richest format the server supports: `verbose_json`, which has times, else text alone. It is probed once with a moment of
+   * Returns the richest format the model supports: `verbose_json`, which has times, else text alone. It is probed once with a moment of
    * silence, so that no recording is sent only to be refused.
    */
   async #format(signal: AbortSignal): Promise<TranscriptFormat> {
-    if (this.#known) return this.#known;
+    const known = this.#formats.get(this.names.peek().transcription);
+    if (known) return known;
     const silence = { samples: new Float32Array(PROBE_SECONDS * CAPTURE_RATE) };
+    let format: TranscriptFormat = 'verbose_json';
     try {
-      await this.#transcription(silence, signal, 'verbose_json');
-      this.#known = 'verbose_json';
+      await this.#transcription(silence, signal, format);
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== 'invalid_request') throw error;
       // Not every server names the field in `param`.
       const isFormat = error.param === 'response_format' || /response_format|verbose_json/.test(error.message);
-      this.#known = isFormat ? 'json' : 'verbose_json';
+      if (isFormat) format = 'json';
     }
-    return this.#known;
+    this.#formats.set(this.names.peek().transcription, format);
+    return format;
   }
 
   async #transcription(
@@ -156,16 +173,32 @@ export class RemoteEngine implements TaskEngine {
    * is sent again with the new id.
    */
   async #asModel(task: ModelTask, signal: AbortSignal, ask: (model: string) => Promise<Response>): Promise<Response> {
-    const known = this.#models.get(task);
+    const known = this.#known(task);
     try {
-      return await ask(known ?? (await this.#firstModel(task, signal)));
+      return await ask(known ?? (await this.#ask(task, signal)));
     } catch (error) {
-      if (known === undefined || !(error instanceof EngineError) || this.#models.has(task)) throw error;
-      return ask(await this.#firstModel(task, signal));
+      if (known === undefined || !(error instanceof EngineError) || this.#current.has(task)) throw error;
+      return ask(await this.#ask(task, signal));
     }
   }
 
-  async #firstModel(task: ModelTask, signal?: AbortSignal): Promise<string> {
+  #each<T>(of: (task: ModelTask, served: Served) => T): ByTask<T> {
+    return Object.fromEntries(Object.entries(this.#served.value).map(([task, served]) => [task, of(task as ModelTask, served)]));
+  }
+
+  #modelOf(task: ModelTask): ListedModel | undefined {
+    const models = this.#served.value[task]?.models;
+    const chosen = this.#options.chosen?.(task);
+    return models?.find(({ id }) => id === chosen) ?? models?.[0];
+  }
+
+  /** The id of a task's model; undefined while its server has to be asked. */
+  #known(task: ModelTask): string | undefined {
+    return this.#current.has(task) ? this.names.peek()[task] : undefined;
+  }
+
+  /** Asks a server for its models; returns the id of the one that answers. */
+  async #ask(task: ModelTask, signal?: AbortSignal): Promise<string> {
     const init = signal ? { signal } : {};
     const response = await this.#fetch(task, '/models', init);
     const listed = (await response.json().catch((error: unknown) => {
@@ -175,13 +208,12 @@ export class RemoteEngine implements TaskEngine {
       const server = this.#options.servers[task];
       throw new EngineError('unsupported', `${server} answers, but not with a list of models: is this the address of the API, as in http://localhost:3000/v1?`); // prettier-ignore
     }
-    const model = (listed.data as readonly (ListedModel | null)[]).find((one) => typeof one?.id === 'string');
-    if (!model) throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
+    const models = (listed.data as readonly (ListedModel | null)[]).filter((one) => typeof one?.id === 'string') as ListedModel[];
+    if (models.length === 0) throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
     const voices = task === 'speech' ? await this.#voices(init) : undefined;
-    this.abouts.value = { ...this.abouts.peek(), [task]: { ...listedAbout(model), ...(voices && { voices }) } };
-    this.names.value = { ...this.names.peek(), [task]: model.id };
-    this.#models.set(task, model.id);
-    return model.id;
+    this.#served.value = { ...this.#served.peek(), [task]: { models, ...(voices && { voices }) } };
+    this.#current.add(task);
+    return this.#modelOf(task)!.id;
   }
 
   /** Returns the model's own voices, without their aliases; undefined where a server does not list any. */
@@ -207,7 +239,7 @@ export class RemoteEngine implements TaskEngine {
     if (signal.aborted) return new EngineError('aborted', 'stopped', { cause: error });
     if (error instanceof EngineError) return error;
     // The server may come back with another model.
-    this.#models.delete(task);
+    this.#current.delete(task);
     const server = this.#options.servers[task];
     return new ServerGoneError(`The server at ${server} went away before its answer was complete.`, { cause: error });
   }
@@ -228,12 +260,12 @@ export class RemoteEngine implements TaskEngine {
       response = await fetch(url, { ...init, headers });
     } catch (error) {
       if (init.signal?.aborted) throw new EngineError('aborted', 'stopped', { cause: error });
-      this.#models.delete(task);
+      this.#current.delete(task);
       throw new ServerGoneError(await explainUnreachable(url, init.signal ?? null), { cause: error });
     }
     if (response.ok) return response;
     // Usually an unknown model: the server was restarted with another one.
-    if (response.status === 404) this.#models.delete(task);
+    if (response.status === 404) this.#current.delete(task);
     throw await serverError(response);
   }
 }

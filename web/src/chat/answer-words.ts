@@ -25,3 +25,10 @@ export function cutWords({ reason, promptTokens, completionTokens }: AnswerStats
   if (promptTokens + completionTokens >= context) return 'Cut off here: the context is full. A new conversation has room.';
   return `Cut off after ${formatCount(completionTokens)} tokens, the longest answer that is set`;
 }
+
+/** Says that an answer has no text, and why where that is known; undefined where `cutWords` says it. */
+export function emptyWords({ reason }: Pick<AnswerStats, 'reason'>): string | undefined {
+  if (reason === 'length') return undefined;
+  if (reason === 'tool_calls') return 'No text: the model called a tool, and this page has none.';
+  return reason === 'content_filter' ? 'No text: a filter of the server held it back.' : 'The model answered without any text.';
+}

@@ -8,7 +8,7 @@ import { CopyButton } from '../ui/copy-button.tsx';
 import { formatCount, sentence } from '../util.ts';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
 import { AnswerBody } from './answer-body.tsx';
-import { cutWords, endWords } from './answer-words.ts';
+import { cutWords, emptyWords, endWords } from './answer-words.ts';
 import type { Conversation, Message } from './conversation.ts';
 import type { AnswerStats, MessageStatus } from './conversation-data.ts';
 import { Question } from './question.tsx';
@@ -44,6 +44,7 @@ export function MessageArticle({ message, conversation, isLast, voice }: Props) 
         )}
         {message.failure.value && <FailureLine message={message} conversation={conversation} isLast={isLast} />}
         {status === 'stopped' && <p class="label note">Stopped</p>}
+        {!isUser && status === 'done' && message.text.value.trim() === '' && <Empty stats={message.stats.value} />}
         {message.stats.value && <Cut stats={message.stats.value} />}
         {status !== 'waiting' && status !== 'writing' && !editing.value && (
           <Actions message={message} conversation={conversation} isLast={isLast} voice={voice} onEdit={() => (editing.value = true)} />
@@ -114,6 +115,11 @@ function Actions({ message, conversation, isLast, voice, onEdit }: Props & { onE
       {message.stats.value && <Stats stats={message.stats.value} status={message.status.value} />}
     </div>
   );
+}
+
+function Empty({ stats = {} }: { stats: Pick<AnswerStats, 'reason'> | undefined }) {
+  const words = emptyWords(stats);
+  return words === undefined ? null : <p class="label note">{words}</p>;
 }
 
 function Cut({ stats }: { stats: AnswerStats }) {

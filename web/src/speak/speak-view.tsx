@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice, useIsReady } from '../engine-notice.tsx';
 import { ModelPlace } from '../model-place.tsx';
+import { StoreProblem } from '../storage/store-problem.tsx';
 import { directBeforePaste, directionOf } from '../ui/direction.ts';
 import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
@@ -29,11 +30,7 @@ export function SpeakView() {
       <div class="stack">
         <SpeakForm text={text} making={making} onMake={() => speech.make()} onStop={() => speech.stop()} />
         <EngineNotice task="speech" />
-        {work.problem.value && (
-          <p class="label" role="alert">
-            {work.problem}
-          </p>
-        )}
+        <StoreProblem of={[work, speech.takes]} />
         <ol class="takes">
           {speech.takes.items.value.map((take) => (
             <TakeItem

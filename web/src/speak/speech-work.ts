@@ -7,7 +7,7 @@ import type { Services } from '../services.ts';
 import { Player } from '../audio/player.ts';
 import { WorkList } from '../storage/work-list.ts';
 import { newId, seedOf } from '../util.ts';
-import { Take, emptyTake } from './take.ts';
+import { Take, emptyTake, isReadableTake } from './take.ts';
 import type { TakeData } from './take.ts';
 
 const EXAMPLE = 'The quick brown fox jumps over the lazy dog. Then it sits down by the river and waits for the evening.';
@@ -28,6 +28,7 @@ export class SpeechWork {
     this.#app = app;
     this.takes = new WorkList(app, {
       kind: 'take',
+      isReadable: isReadableTake,
       isRunning: ({ status }) => status === 'making',
       revive: (data, isAlive) => new Take(data.status === 'making' && !isAlive ? { ...data, status: 'stopped' } : data),
       labelOf: ({ voice }) => `take of ${voice}`,

@@ -82,7 +82,8 @@ async function save(app: App, take: Take): Promise<void> {
 
 /** The take's text, in which the part being played is marked and a click plays from there. Without sound it is plain text. */
 function ReadAlong({ take, player, playing, onPlay }: Omit<TakeProps, 'isCurrent'> & { playing: boolean }) {
-  const at = player.position.value;
+  // Read only while it moves here: otherwise every take would be rendered again for each frame of another's sound.
+  const at = playing ? player.position.value : -1;
   if (take.parts.value.length === 0) {
     return (
       <p class="unspoken" dir="auto">
@@ -96,7 +97,7 @@ function ReadAlong({ take, player, playing, onPlay }: Omit<TakeProps, 'isCurrent
         <button
           type="button"
           key={part.start}
-          class={playing && at >= part.start && at < part.end ? 'now' : ''}
+          class={at >= part.start && at < part.end ? 'now' : ''}
           onClick={() => onPlay(part.start)}
           disabled={take.status.value === 'making'}
         >

@@ -6,6 +6,8 @@ import type { Services } from '../services.ts';
 import { peaksOf } from '../audio/peaks.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
+import { hasAllFields, hasFields } from '../storage/stored-fields.ts';
+import type { Fields } from '../storage/stored-fields.ts';
 import type { WorkData } from '../storage/work-store.ts';
 
 export interface SpokenPart {
@@ -41,6 +43,19 @@ export function emptyTake(id: string, text: string, voice: string, speed: number
   const nothing = { rate: 24000, seconds: 0, firstSound: 0, work: 0, parts: [], levels: new Float32Array(0) };
   return { id, created: Date.now(), text, voice, speed, status: 'making', ...nothing };
 }
+
+const FIELDS: Fields = {
+  ...({ id: 'string', created: 'number', text: 'string', voice: 'string', speed: 'number', status: 'string' } as const),
+  ...({ rate: 'number', seconds: 'number', firstSound: 'number', work: 'number' } as const),
+};
+
+/** Whether a record is as this version of the page stores a take. */
+export const isReadableTake = (stored: TakeData): boolean =>
+  hasFields(stored, FIELDS) &&
+  stored.levels instanceof Float32Array &&
+  hasAllFields(stored.parts, { text: 'string', start: 'number', end: 'number' }) &&
+  (stored.seed === undefined || typeof stored.seed === 'number') &&
+  (stored.failure === undefined || hasFields(stored.failure, { message: 'string' }));
 
 /** Gets a take's sound while it is made. */
 export interface TakeListener {

@@ -7,6 +7,9 @@ export interface DatabaseShape {
   readonly upgrade: (database: IDBDatabase) => void;
 }
 
+/** Time in which a browser surely opens a database that it opens at all, in ms. */
+export const OPEN_MS = 10_000;
+
 /** A database that is opened at first use; every method rejects where the browser forbids IndexedDB (private windows of some browsers). */
 export class Database {
   readonly #shape: DatabaseShape;
@@ -69,17 +72,23 @@ export class Database {
     const { name, version, upgrade } = this.#shape;
     return new Promise((resolve, reject) => {
       const fail = (why: string): void => {
+        clearTimeout(waiting);
         // Forgotten, so that a later try may succeed.
         this.#opening = undefined;
         reject(new Error(why));
       };
+      // Not forgotten: what would be stored next must not wait as long again.
+      const waiting = setTimeout(() => reject(new Error('this browser does not open its store')), OPEN_MS);
       const request = indexedDB.open(name, version);
       request.onupgradeneeded = () => upgrade(request.result);
       request.onsuccess = () => {
+        clearTimeout(waiting);
         const database = request.result;
         // A tab with a newer page wants to change the stores; this tab opens the database again when it needs it.
         database.onversionchange = () => (database.close(), (this.#opening = undefined));
         database.onclose = () => (this.#opening = undefined);
+        // It may come after the time was over.
+        this.#opening = Promise.resolve(database);
         resolve(database);
       };
       request.onerror = () => fail(request.error?.message ?? 'IndexedDB cannot be opened');

@@ -1,5 +1,5 @@
 /** A list of takes or transcripts that lives as long as the page, is stored, and is the same in every tab. */
-import { signal } from '@preact/signals';
+import { batch, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import { UNDO_MS } from './deletions.ts';
 import type { Deletions } from './deletions.ts';
@@ -21,6 +21,8 @@ export interface WorkPlace {
 
 interface Options<Data extends WorkData, Item extends WorkItem<Data>> {
   readonly kind: WorkKind;
+  /** Whether a record is as this version of the page stores it; others are left out, and stay in the store. */
+  readonly isReadable: (stored: Data) => boolean;
   readonly isRunning: (data: Data) => boolean;
   /** Makes an item from its stored data. `isAlive`: some tab works on it; an item stored as running without that counts as stopped. */
   readonly revive: (data: Data, isAlive: boolean) => Item;
@@ -30,6 +32,8 @@ interface Options<Data extends WorkData, Item extends WorkItem<Data>> {
 }
 
 export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
+  /** Message for people where stored items are left out; else empty. */
+  readonly problem = signal('');
   readonly #items: Signal<readonly Item[]> = signal([]);
   readonly #place: WorkPlace;
   readonly #options: Options<Data, Item>;
@@ -51,10 +55,19 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
   }
 
   async restore(): Promise<void> {
-    for (const data of await this.#place.work.all<Data>(this.#options.kind)) {
-      if (data.removed === undefined) await this.#show(data);
-      else this.#offerUndo(this.#options.revive(data, false), data.removed);
-    }
+    const { kind, isReadable } = this.#options;
+    const found = await this.#place.work.all<Data>(kind);
+    const readable = found.filter(isReadable);
+    if (readable.length < found.length)
+      this.problem.value = `Some ${kind}s are not shown: another version of this page stored them, which keeps them differently.`;
+    const held = await this.#held(readable);
+    // Shown at once: a list that grows by one a hundred times would be rendered as often.
+    batch(() => {
+      for (const data of readable) {
+        if (data.removed === undefined) this.#show(data, held);
+        else this.#offerUndo(this.#options.revive(data, false), data.removed);
+      }
+    });
   }
 
   /** Adds an item and runs a job on it, after one that may still be running; other tabs see it as running. */
@@ -108,11 +121,12 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
 
   async #reload(id: string): Promise<void> {
     const data = await this.#place.work.get<Data>(this.#options.kind, id);
+    if (data && !this.#options.isReadable(data)) return;
     const own = this.#own.get(id);
     const shown = this.#items.peek().find((item) => item.id === id);
     if (data && data.removed === undefined) {
       this.#place.deletions.forget(id);
-      if (!own) await this.#show(data);
+      if (!own) this.#show(data, await this.#held([data]));
       else if (!shown) this.#insert(own);
       return;
     }
@@ -127,8 +141,13 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
     if (data?.removed !== undefined) this.#offerUndo(shown, data.removed);
   }
 
-  async #show(data: Data): Promise<void> {
-    const isAlive = this.#options.isRunning(data) && (await this.#place.tabs.held()).has(data.id);
+  /** The jobs that any tab holds, where one of these records needs to know. */
+  async #held(records: readonly Data[]): Promise<ReadonlySet<string>> {
+    return records.some(this.#options.isRunning) ? this.#place.tabs.held() : new Set();
+  }
+
+  #show(data: Data, held: ReadonlySet<string>): void {
+    const isAlive = this.#options.isRunning(data) && held.has(data.id);
     this.#insert(this.#options.revive(data, isAlive));
     if (isAlive) void this.#follow(data.id);
   }

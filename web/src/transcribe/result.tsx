@@ -1,4 +1,5 @@
 /** A transcript under its waveform, to follow, correct and save. */
+import { useComputed } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { Player } from '../audio/player.ts';
@@ -49,12 +50,16 @@ function Segments({ transcript, player }: Props) {
   const app = useApp();
   // Leaving the view removes a focused text without a blur event.
   useEffect(() => () => transcript.settle(), [transcript]);
-  const at = player.playing.value ? player.position.value : -1;
+  // Computed, so that a transcript of an hour is not rendered again for each frame of its sound.
+  const now = useComputed(() => {
+    const at = player.playing.value ? player.position.value : -1;
+    return transcript.segments.value.find(({ start, end }) => at >= start && at < end)?.id;
+  });
   const clock = transcript.duration.value < 60 ? formatTenths : formatTime;
   return (
     <ol class="segments-list">
       {transcript.segments.value.map((segment) => (
-        <li key={segment.id} class={at >= segment.start && at < segment.end ? 'now' : ''}>
+        <li key={segment.id} class={segment.id === now.value ? 'now' : ''}>
           <button
             class="plain number"
             onClick={() => void app.transcription.play(transcript, segment.start)}

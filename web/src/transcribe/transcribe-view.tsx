@@ -3,6 +3,7 @@ import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
 import { ModelPlace } from '../model-place.tsx';
 import { namedLanguages } from '../models/about-words.ts';
+import { StoreProblem } from '../storage/store-problem.tsx';
 import { TextField } from '../ui/fields.tsx';
 import { formatTime, sentence } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
@@ -35,11 +36,7 @@ export function TranscribeView() {
           </p>
         )}
         <EngineNotice task="transcription" onRestarted={() => void (transcript && transcription.run(transcript))} />
-        {work.problem.value && (
-          <p class="label" role="alert">
-            {work.problem}
-          </p>
-        )}
+        <StoreProblem of={[work, transcription.transcripts]} />
         {transcript && <Result key={transcript.id} transcript={transcript} player={player} />}
         <Earlier />
       </div>

@@ -5,6 +5,7 @@ import type { TranscriptSegment } from '../../../engine/api.ts';
 import type { Services } from '../services.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
+import { hasAllFields, hasFields } from '../storage/stored-fields.ts';
 import type { WorkData } from '../storage/work-store.ts';
 import { transcribeInPieces } from './pieces.ts';
 
@@ -21,6 +22,15 @@ export interface TranscriptData extends WorkData {
   readonly work: number;
   readonly failure?: Failure;
 }
+
+const FIELDS = { id: 'string', created: 'number', name: 'string', duration: 'number', status: 'string', work: 'number' } as const;
+
+/** Whether a record is as this version of the page stores a transcript. */
+export const isReadableTranscript = (stored: TranscriptData): boolean =>
+  hasFields(stored, FIELDS) &&
+  stored.levels instanceof Float32Array &&
+  hasAllFields(stored.segments, { id: 'number', start: 'number', end: 'number', text: 'string' }) &&
+  (stored.failure === undefined || hasFields(stored.failure, { message: 'string' }));
 
 export class Transcript {
   readonly id: string;

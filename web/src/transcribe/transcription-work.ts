@@ -10,7 +10,7 @@ import { isAbort } from '../failure.ts';
 import { WorkList } from '../storage/work-list.ts';
 import { messageOf, newId } from '../util.ts';
 import { Reading } from './reading.tsx';
-import { Transcript } from './transcript.ts';
+import { Transcript, isReadableTranscript } from './transcript.ts';
 import type { TranscriptData } from './transcript.ts';
 
 /** Seconds per stored piece of a recording. */
@@ -40,6 +40,7 @@ export class TranscriptionWork {
     this.#app = app;
     this.transcripts = new WorkList(app, {
       kind: 'transcript',
+      isReadable: isReadableTranscript,
       isRunning: ({ status }) => status === 'hearing',
       revive: (data, isAlive) => new Transcript(data.status === 'hearing' && !isAlive ? { ...data, status: 'stopped' } : data),
       labelOf: ({ name }) => `transcript of ${name}`,
