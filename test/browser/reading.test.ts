@@ -83,6 +83,25 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
   });
 
+  test('a link is one once its address has come, and what is written before the end of an answer stays where it is', async () => {
+    const items = Array.from({ length: 60 }, (_x, item) => `- item ${item} with some words\n`);
+    engine.options = { words: ['See [here].\n\n', ...items, '\nEnd.\n\n', '[here]: https://example.org/\n'], delay: 30 };
+    await page.fill('.composer textarea', 'Hi');
+    await page.press('.composer textarea', 'Enter');
+    const written = page.locator('.message.assistant[data-status="writing"] .markdown');
+    await written.locator('li').nth(40).waitFor({ state: 'attached' });
+    const isLink = await written.evaluate((element) => {
+      for (const item of [...element.querySelectorAll('li')].slice(0, 40)) item.dataset['seen'] = '';
+      return element.querySelector('a') !== null;
+    });
+    expect(isLink).toBe(false);
+    const answer = page.locator('.message.assistant[data-status="done"] .markdown').last();
+    await answer.waitFor();
+    expect(await answer.locator('p > a').getAttribute('href')).toBe('https://example.org/');
+    expect(await answer.locator('li').count()).toBe(60);
+    expect(await answer.locator('li[data-seen]').count()).toBe(40);
+  });
+
   test('the composer stands under the text it continues', async () => {
     const answer = await answered('Hello.');
     const left = (await answer.locator('.markdown').boundingBox())!.x;

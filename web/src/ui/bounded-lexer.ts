@@ -1,6 +1,9 @@
 /** A Markdown lexer with bounded depth and time. */
-import { Lexer } from 'marked';
-import type { Token, TokensList } from 'marked';
+import { Lexer, Tokenizer } from 'marked';
+import type { Token, Tokens, TokensList } from 'marked';
+
+/** Definitions that links refer to, by their labels; without a prototype. */
+export type Links = TokensList['links'];
 
 /** Most levels of nested quotations, lists and emphasis that are rendered. */
 const DEEPEST = 10;
@@ -26,6 +29,8 @@ class BoundedLexer extends Lexer {
   }
 
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
+    // An `<a>` left open ends with its block, or every later address would not be a link.
+    if (this.#depth === 0) this.state.inLink = false;
     return this.#within(source, tokens, () => {
       for (let rest = source; ;) {
         const part = firstPart(rest);
@@ -47,6 +52,15 @@ class BoundedLexer extends Lexer {
   }
 }
 
+/** Ends definitions at a blank line, as CommonMark does: a title's quotation mark may come any time later, and take back all blocks in between. */
+class BoundedTokenizer extends Tokenizer {
+  override def(source: string): Tokens.Def | undefined {
+    if (!/^ {0,3}\[/.test(source)) return undefined;
+    const end = source.search(/\n[ \t]*\n/);
+    return super.def(end < 0 ? source : source.slice(0, end + 1));
+  }
+}
+
 /**
  * Returns the first part of a text, to be lexed on its own: up to the end of a line, which marks rarely cross, or else of a sentence or
  * word.
@@ -61,7 +75,11 @@ function firstPart(text: string): string {
   return /[\uD800-\uDBFF]$/.test(head) ? head.slice(0, -1) : head;
 }
 
-/** Lexes a document, which may end in the middle of anything, into blocks. */
-export function blocksOf(text: string): readonly Token[] {
-  return new BoundedLexer({ gfm: true, breaks: true }).lex(text);
+/** Lexes a document, which may end in the middle of anything, into blocks. Its definitions are added to `links`. */
+export function blocksOf(text: string, links: Links = noLinks()): Token[] {
+  const lexer = new BoundedLexer({ gfm: true, breaks: true, tokenizer: new BoundedTokenizer() });
+  lexer.tokens.links = links;
+  return [...lexer.lex(text)];
 }
+
+export const noLinks = (): Links => Object.create(null) as Links;

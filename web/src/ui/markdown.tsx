@@ -6,28 +6,18 @@ import type { Token, Tokens } from 'marked';
 import type { ComponentChildren, VNode } from 'preact';
 import { Component } from 'preact';
 import { CopyButton } from './copy-button.tsx';
-import { blocksOf } from './bounded-lexer.ts';
+import { GrowingMarkdown } from './growing-markdown.ts';
+import { parts } from './parts.tsx';
 
 /** Renders a document; `text` may end in the middle of anything. */
-export function Markdown({ text }: { text: string }) {
-  const blocks = blocksOf(text);
-  return (
-    <div class="markdown">
-      {blocks.map((token, index) => (
-        <Block key={index} token={token} />
-      ))}
-    </div>
-  );
-}
+export class Markdown extends Component<{ text: string }> {
+  #document = new GrowingMarkdown();
 
-/** A block that renders again only when its source has changed. */
-class Block extends Component<{ token: Token }> {
-  override shouldComponentUpdate(next: { token: Token }): boolean {
-    return next.token.raw !== this.props.token.raw || next.token.type !== this.props.token.type;
-  }
-
-  override render({ token }: { token: Token }) {
-    return blockElement(token);
+  override render({ text }: { text: string }) {
+    let found = this.#document.grow(text);
+    // Another text.
+    if (found === undefined) found = (this.#document = new GrowingMarkdown()).grow(text)!;
+    return <div class="markdown">{parts(found, blockElement)}</div>;
   }
 }
 
@@ -76,12 +66,13 @@ function CodeBlock({ code }: { code: Tokens.Code }) {
   );
 }
 
+const itemElement = ({ task, tokens }: Tokens.ListItem): VNode => <li class={task ? 'task' : undefined}>{blocks(tokens)}</li>;
+
 function list({ ordered, start, items }: Tokens.List): VNode {
-  const children = items.map((item) => <li class={item.task ? 'task' : undefined}>{blocks(item.tokens)}</li>);
   const Tag = ordered ? 'ol' : 'ul';
   return (
     <Tag dir="auto" {...(start !== '' && { start })}>
-      {children}
+      {parts(items, itemElement)}
     </Tag>
   );
 }
@@ -97,29 +88,30 @@ function TaskBox({ checked }: { checked: boolean }) {
   );
 }
 
-function table({ header, rows, align }: Tokens.Table): VNode {
-  const side = (column: number) => ({ textAlign: align[column] ?? '' });
+const sideOf = ({ align }: Tokens.TableCell) => ({ textAlign: align ?? '' });
+
+const rowElement = (row: readonly Tokens.TableCell[]): VNode => (
+  <tr>
+    {row.map((cell) => (
+      <td style={sideOf(cell)}>{inlines(cell.tokens)}</td>
+    ))}
+  </tr>
+);
+
+function table({ header, rows }: Tokens.Table): VNode {
   return (
     <div class="scroll" dir="auto" tabIndex={0} role="group" aria-label={`Table: ${header.map(({ text }) => text).join(', ')}`}>
       <table>
         <thead>
           <tr>
-            {header.map((cell, column) => (
-              <th scope="col" style={side(column)}>
+            {header.map((cell) => (
+              <th scope="col" style={sideOf(cell)}>
                 {inlines(cell.tokens)}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr>
-              {row.map((cell, column) => (
-                <td style={side(column)}>{inlines(cell.tokens)}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
+        <tbody>{parts(rows, rowElement)}</tbody>
       </table>
     </div>
   );
