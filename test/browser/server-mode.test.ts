@@ -355,9 +355,10 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
       await open('speech', address());
       await page.fill('main textarea', 'One.');
       await page.locator('main form button').click();
-      await page.waitForSelector('.take[data-status="making"]');
-      await page.locator('main form button').click();
-      await page.locator('.take').first().and(page.locator('[data-status="stopped"]')).waitFor();
+      const take = page.locator('.take').first();
+      await take.and(page.locator('[data-status="making"]')).waitFor();
+      await page.locator('main form').getByText('Stop', { exact: true }).click();
+      await take.and(page.locator('[data-status="stopped"]')).waitFor();
     });
 
     test('so is a transcript', async () => {
