@@ -4,6 +4,7 @@ import type { ReadonlySignal, Signal } from '@preact/signals';
 import type { Services } from '../services.ts';
 import { UNDO_MS } from '../storage/deletions.ts';
 import { keepForTab, siteStorage } from '../storage/site-storage.ts';
+import { leftOutWords } from '../storage/stored-fields.ts';
 import { Conversation } from './conversation.ts';
 import type { ConversationData } from './conversation-data.ts';
 import { exportFile, readExportFile } from './conversation-file.ts';
@@ -37,8 +38,7 @@ export class ConversationStore {
     try {
       const found = await this.#history.all();
       const saved = found.filter(isReadable).sort((a, b) => b.updated - a.updated);
-      if (saved.length < found.length)
-        this.problem.value = 'Some conversations are not shown: another version of this page stored them, which keeps them differently.';
+      if (saved.length < found.length) this.problem.value = leftOutWords('conversations');
       const kept = saved.filter(holdsSomething).map((data) => this.#keep(new Conversation(this.#app, this, data)));
       this.list.value = [...this.list.value, ...kept];
       for (const data of saved) if (data.removed !== undefined) this.#offerUndo(new Conversation(this.#app, this, data), data.removed);

@@ -12,3 +12,7 @@ export function hasFields(stored: unknown, fields: Fields): boolean {
 /** Whether a stored value is a list of such objects. */
 export const hasAllFields = (stored: unknown, fields: Fields): boolean =>
   Array.isArray(stored) && stored.every((entry) => hasFields(entry, fields));
+
+/** Says that stored items of a kind, as `takes`, are left out of a view. */
+export const leftOutWords = (items: string): string =>
+  `Some ${items} are not shown: another version of this page stored them, which keeps them differently.`;

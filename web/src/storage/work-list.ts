@@ -3,6 +3,7 @@ import { batch, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import { UNDO_MS } from './deletions.ts';
 import type { Deletions } from './deletions.ts';
+import { leftOutWords } from './stored-fields.ts';
 import type { Tabs } from './tabs.ts';
 import type { WorkData, WorkKind, WorkStore } from './work-store.ts';
 
@@ -58,8 +59,7 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
     const { kind, isReadable } = this.#options;
     const found = await this.#place.work.all<Data>(kind);
     const readable = found.filter(isReadable);
-    if (readable.length < found.length)
-      this.problem.value = `Some ${kind}s are not shown: another version of this page stored them, which keeps them differently.`;
+    if (readable.length < found.length) this.problem.value = leftOutWords(`${kind}s`);
     const held = await this.#held(readable);
     // Shown at once: a list that grows by one a hundred times would be rendered as often.
     batch(() => {
