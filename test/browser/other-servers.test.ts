@@ -101,6 +101,28 @@ describe.skipIf(findChromium() === undefined)('other servers', () => {
     await context.close();
   });
 
+  test('what is being typed stays while the page hears from a server', async () => {
+    const context = await servers.context();
+    let answer = (): void => {};
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    await context.route('**/v1/**', async (route) => {
+      await answered;
+      await route.fulfill({ json: route.request().url().endsWith('/models') ? MODELS : { voices: ['af_heart'] } });
+    });
+    const page = await openPage(context, servers.url, 'speak');
+    const address = page.getByLabel('Address');
+    const typed = 'http://127.0.0.1:9/v';
+    await address.fill(typed);
+    answer();
+    await page.getByText('Voice: af_heart').waitFor();
+    expect(await address.inputValue()).toBe(typed);
+    await address.press('1');
+    await address.blur();
+    await page.locator('#speak-place').getByText('127.0.0.1:9').waitFor();
+    expect(await address.inputValue()).toBe(`${typed}1`);
+    await context.close();
+  });
+
   test('a server with one model offers no choice', async () => {
     const context = await servers.context();
     const page = await openPage(context, servers.url);

@@ -1,4 +1,4 @@
-/** The choice between this tab and a server for one task; shows the server's address and a curl command. */
+/** The choice between this tab and a server for one task, with the server's address, key and model, and a curl command. */
 import { useApp } from './app.ts';
 import { isWebAddress } from './backend/servers.ts';
 import type { ModelTask } from './models/manifest.ts';
@@ -6,12 +6,17 @@ import { serverKey } from './settings.ts';
 import type { Where } from './settings.ts';
 import { whyNotHere } from './state-words.ts';
 import { CopyButton } from './ui/copy-button.tsx';
+import { useDraft } from './ui/draft.ts';
 
-export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: string) => string }) {
+interface Props {
+  readonly task: ModelTask;
+  /** Returns a curl command for the server with this base URL. */
+  readonly curl: (base: string) => string;
+}
+
+export function WhereSwitch({ task, curl }: Props) {
   const app = useApp();
-  const { servers, apiKey } = app.settings.data.value;
   const where = app.settings.where.value[task];
-  const why = whyNotHere(app.environment.value);
   const option = (value: Where, label: string) => (
     <label>
       <input type="radio" name={`where-${task}`} checked={where === value} onChange={() => app.settings.choose(task, value)} />
@@ -25,34 +30,33 @@ export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: stri
         {option('tab', 'in this tab')}
         {option('server', 'on a server')}
       </div>
-      {where === 'server' && (
-        <>
-          {why && <p class="label">{why}</p>}
-          <label class="field">
-            <span class="label">Address</span>
-            <input
-              type="url"
-              value={servers[task]}
-              placeholder={app.guessedServers.value[task]}
-              aria-invalid={!isWebAddress(app.server(task))}
-              onChange={(event) => app.settings.update('servers', { [task]: event.currentTarget.value.trim() })}
-            />
-            {!isWebAddress(app.server(task)) && <span class="label">This is no web address. One looks like http://localhost:3000/v1.</span>}
-          </label>
-          <label class="field">
-            <span class="label">API key, if it wants one</span>
-            <input
-              type="password"
-              autocomplete="off"
-              value={apiKey}
-              onChange={(event) => app.settings.set('apiKey', event.currentTarget.value.trim())}
-            />
-          </label>
-          <ServerModel task={task} />
-          <CopyButton label="Copy as curl" text={() => curl(app.server(task))} plain={false} />
-        </>
-      )}
+      {where === 'server' && <ServerFields task={task} curl={curl} />}
     </fieldset>
+  );
+}
+
+function ServerFields({ task, curl }: Props) {
+  const app = useApp();
+  const { servers, apiKey } = app.settings.data.value;
+  const why = whyNotHere(app.environment.value);
+  const isAddress = isWebAddress(app.server(task));
+  const address = useDraft(servers[task], (text) => app.settings.update('servers', { [task]: text.trim() }));
+  const key = useDraft(apiKey, (text) => app.settings.set('apiKey', text.trim()));
+  return (
+    <>
+      {why && <p class="label">{why}</p>}
+      <label class="field">
+        <span class="label">Address</span>
+        <input type="url" placeholder={app.guessedServers.value[task]} aria-invalid={!isAddress} {...address} />
+        {!isAddress && <span class="label">This is no web address. One looks like http://localhost:3000/v1.</span>}
+      </label>
+      <label class="field">
+        <span class="label">API key, if it wants one</span>
+        <input type="password" autocomplete="off" {...key} />
+      </label>
+      <ServerModel task={task} />
+      <CopyButton label="Copy as curl" text={() => curl(app.server(task))} plain={false} />
+    </>
   );
 }
 

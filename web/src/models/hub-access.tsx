@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { toFailure } from '../failure.ts';
 import { DEFAULT_SETTINGS } from '../settings.ts';
+import { useDraft } from '../ui/draft.ts';
 import { TextField } from '../ui/fields.tsx';
 
 const PANEL = 'hub-access';
@@ -39,19 +40,13 @@ function TokenField({ hub }: { hub: string }) {
       problem.value = toFailure(error).message;
     }
   };
+  const field = useDraft(hubToken.access(hub)?.token ?? '', give);
   const until = hubToken.isKept ? 'kept in this browser until you empty the field' : 'forgotten when this page is closed or reloaded';
   return (
     <>
       <label class="field">
         <span class="label">Your token there, for models with terms and private ones</span>
-        <input
-          id={FIELD}
-          type="password"
-          autocomplete="off"
-          spellcheck={false}
-          value={hubToken.access(hub)?.token ?? ''}
-          onChange={(event) => give(event.currentTarget.value)}
-        />
+        <input id={FIELD} type="password" autocomplete="off" spellcheck={false} {...field} />
       </label>
       <label class="check">
         <input type="checkbox" checked={hubToken.isKept} onChange={(event) => hubToken.keep(event.currentTarget.checked)} />

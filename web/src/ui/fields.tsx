@@ -1,5 +1,6 @@
 /** Labelled inputs of the settings panels. */
 import { formatStep } from '../util.ts';
+import { useDraft } from './draft.ts';
 
 interface NumberProps {
   readonly label: string;
@@ -38,17 +39,12 @@ interface TextProps {
   readonly onChange: (value: string) => void;
 }
 
+/** A line of text that counts once the field is left. */
 export function TextField({ label, value, placeholder, onChange }: TextProps) {
   return (
     <label class="field">
       <span class="label">{label}</span>
-      <input
-        type="text"
-        dir="auto"
-        value={value}
-        placeholder={placeholder ?? ''}
-        onChange={(event) => onChange(event.currentTarget.value)}
-      />
+      <input type="text" dir="auto" placeholder={placeholder ?? ''} {...useDraft(value, onChange)} />
     </label>
   );
 }
