@@ -119,12 +119,12 @@ export const isTimed = ({ request }: Job, { tokens, config }: Model): boolean =>
   (request.timestamps ?? 'none') !== 'none' && tokens.timestampBegin < config.vocabulary;
 
 /** Judges a window's finished attempt. True: it is accepted, or the window is silence. False: the window has been reset for another attempt. */
-export async function isHeard(window: Window, model: Model, decode: (tokens: readonly number[]) => string): Promise<boolean> {
+export function isHeard(window: Window, model: Model, decode: (tokens: readonly number[]) => string): boolean {
   const { job, tokens, logprobs, logprob, ended, temperature, attempts } = window;
   const { thresholds, timestampBegin } = model.tokens;
   const text = decode(tokens.filter((token) => token < timestampBegin)).trim();
   const avgLogprob = logprob / (tokens.length + 1);
-  attempts.push({ temperature, tokens, logprobs, avgLogprob, compressionRatio: await compressionRatio(text), ended });
+  attempts.push({ temperature, tokens, logprobs, avgLogprob, compressionRatio: compressionRatio(text), ended });
   const verdict = judge(attempts, window.noSpeechProb, { thresholds, climbs: (job.request.temperature ?? 0) === 0 });
   if (verdict.kind === 'again') {
     Object.assign(window, {

@@ -115,7 +115,7 @@ export class WindowDecoder {
     const tokens = await result.tokens();
     for (const [i, row] of sampled.entries()) {
       const outcome = this.#steps.take(row, tokens[i]!);
-      if (outcome === 'finished') await this.#judge(row.window);
+      if (outcome === 'finished') this.#judge(row.window);
       else if (outcome) this.#listener.language(row.window.job, outcome);
     }
   }
@@ -170,10 +170,9 @@ export class WindowDecoder {
   }
 
   /** Finishes a window, or leaves it in its slot for another attempt. */
-  async #judge(window: Window): Promise<void> {
-    const heard = await isHeard(window, this.#runner.model, this.#decode);
+  #judge(window: Window): void {
     // The job may have been dropped meanwhile.
-    if (heard && this.#active.has(window)) this.#finish(window);
+    if (this.#active.has(window) && isHeard(window, this.#runner.model, this.#decode)) this.#finish(window);
   }
 
   /** Finishes a window. Its unfinished end, or the parts of a window that ran out of room, are queued before its request's other windows. */

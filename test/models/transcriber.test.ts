@@ -330,8 +330,8 @@ describe('the transcriber', () => {
     const detected = heard[0]?.type === 'start' ? heard[0].detected : undefined;
     expect(detected?.probability).toBeGreaterThanOrEqual(0.5);
     expect(detected?.probability).toBeLessThan(1);
-    // Its end is suppressed: two windows of half its 100 positions.
-    expect(heard.at(-1)).toMatchObject({ type: 'finish', outputTokens: 100 });
+    // Its end is suppressed: three windows of half its 100 positions.
+    expect(heard.at(-1)).toMatchObject({ type: 'finish', outputTokens: 150 });
     // The same events when the language is said.
     const said = await run(detected!.language);
     expect(said[0]).toEqual({ type: 'start', duration: samples.length / RATE, language: detected!.language });
