@@ -40,9 +40,9 @@ const SPACE = 800;
 const decode = (ids: readonly number[]): string => ids.map((id) => (id === SPACE ? '\u3000' : ` w${id}`)).join('');
 
 /** What the decoder does: gives a window its tokens, judges and settles it, and sends what can be sent. */
-async function hear(window: Window, tokens: number[], logprob = -0.1 * (tokens.length + 1)): Promise<Window | undefined> {
+function hear(window: Window, tokens: number[], logprob = -0.1 * (tokens.length + 1)): Window | undefined {
   Object.assign(window, { tokens, logprob });
-  expect(await isHeard(window, model, decode)).toBe(true);
+  expect(isHeard(window, model, decode)).toBe(true);
   window.done = true;
   const rest = settle(window, model);
   emitDone(window.job, model, { decode, bytes: (id) => new TextEncoder().encode(` w${id}`) });
@@ -60,12 +60,12 @@ describe('a transcription', () => {
     const job = await jobOf(loud(40), { temperature: 0.4 });
     const [first, second] = job.windows as [Window, Window];
     const cut = second.start / RATE;
-    expect(await hear(second, [at(0), 9, at(5)])).toBeUndefined();
-    const rest = (await hear(first, [at(0), 1, at(6), at(6), 2, at(12), at(12), 3]))!;
+    expect(hear(second, [at(0), 9, at(5)])).toBeUndefined();
+    const rest = hear(first, [at(0), 1, at(6), at(6), 2, at(12), at(12), 3])!;
     expect(rest.start).toBe(12 * RATE);
     expect(rest.samples).toEqual(first.samples!.subarray(12 * RATE));
     expect(job.windows).toEqual([first, rest, second]);
-    expect(await hear(rest, [at(0), 3, 4, at(2)])).toBeUndefined();
+    expect(hear(rest, [at(0), 3, 4, at(2)])).toBeUndefined();
     const events = await drain(job);
     const segments = events.flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
     expect(segments.map(({ id, start, end, seek, text }) => [id, start, end, seek, text])).toEqual([
@@ -83,9 +83,9 @@ describe('a transcription', () => {
     const [first] = job.windows as [Window];
     // The attention says 6.4 s for the end of the segment that the model says to end at 6 s.
     first.boundaries = [0, 0, 5.8, 6.2, 6.4, 6.4, 7];
-    const rest = (await hear(first, [at(0), 1, 2, at(6), at(6), 3]))!;
+    const rest = hear(first, [at(0), 1, 2, at(6), at(6), 3])!;
     rest.boundaries = [0, 0, 1, 1];
-    await hear(rest, [at(0), 4, at(1)]);
+    hear(rest, [at(0), 4, at(1)]);
     const words = (await drain(job)).flatMap((event) => (event.type === 'segment' ? (event.segment.words ?? []) : []));
     expect(words.map(({ text, start, end }) => [text, start, end])).toEqual([
       [' w1', 0, 5.8],
@@ -97,7 +97,7 @@ describe('a transcription', () => {
   test('takes spaces of their own between words for no words', async () => {
     const job = await jobOf(loud(10), { timestamps: 'word' });
     job.windows[0]!.boundaries = [0, 0, 1, 2, 3, 3];
-    await hear(job.windows[0]!, [at(0), 1, SPACE, 2, at(3)]);
+    hear(job.windows[0]!, [at(0), 1, SPACE, 2, at(3)]);
     const [segment] = (await drain(job)).flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
     expect(segment!.text).toBe(' w1\u3000 w2');
     expect(segment!.words!.map(({ text, start, end }) => [text, start, end])).toEqual([
@@ -113,7 +113,7 @@ describe('a transcription', () => {
     const stretches = [{ from: 0, to: 5 * RATE }, { from: 55 * RATE, to: 60 * RATE }]; // prettier-ignore
     job.heard = keptSound(arraySource(loud(60)), stretches, { before: 0.4 * RATE, after: 0.4 * RATE });
     first.boundaries = [0, 0, 4.2, 5.36, 5.36, 5.38, 7, 7];
-    await hear(first, [at(0), 1, 2, at(5.2), at(5.2), 3, at(7)]);
+    hear(first, [at(0), 1, 2, at(5.2), at(5.2), 3, at(7)]);
     const segments = (await drain(job)).flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
     expect(segments.map(({ text, start, end }) => [text, start, end])).toEqual([
       [' w1 w2', 0, 5],
@@ -131,18 +131,18 @@ describe('a transcription', () => {
     samples.fill(0, 12 * RATE);
     const tokens = [at(0), 1, at(12), at(12), 2];
     const job = await jobOf(samples);
-    expect(await hear(job.windows[0]!, tokens)).toBeUndefined();
+    expect(hear(job.windows[0]!, tokens)).toBeUndefined();
     expect(job.text).toBe(' w1');
     const unsure = await jobOf(loud(20));
     unsure.windows[0]!.noSpeechProb = 0.9;
-    expect(await hear(unsure.windows[0]!, tokens, -20)).toBeUndefined();
+    expect(hear(unsure.windows[0]!, tokens, -20)).toBeUndefined();
     expect(unsure).toMatchObject({ text: '', outputTokens: 5 });
   });
 
   test('ends with a decoder that closes a segment every 20 ms, and keeps what it wrote last', async () => {
     const job = await jobOf(loud(10));
     let count = 0;
-    for (let window: Window | undefined = job.windows[0]; window; count++) window = await hear(window, [at(0), 1, at(0.02), at(0.02), 2]);
+    for (let window: Window | undefined = job.windows[0]; window; count++) window = hear(window, [at(0), 1, at(0.02), at(0.02), 2]);
     expect(count).toBe(11);
     expect(job.text).toBe(' w1'.repeat(11) + ' w2');
     expect(job.emitted).toBe(job.windows.length);
@@ -153,12 +153,12 @@ describe('a transcription', () => {
     const [first, second] = job.windows as [Window, Window];
     const { start, length } = first;
     const full = Array.from({ length: 224 }, (_, i) => i);
-    const fill = async (window: Window, tokens: number[], logprob = -20): Promise<Window[]> => {
+    const fill = (window: Window, tokens: number[], logprob = -20): Window[] => {
       Object.assign(window, { tokens, logprob, ended: false });
-      expect(await isHeard(window, model, (ids) => decode(ids).slice(0, 600))).toBe(true);
+      expect(isHeard(window, model, (ids) => decode(ids).slice(0, 600))).toBe(true);
       return withRoom(window, model);
     };
-    const parts = await fill(first, full);
+    const parts = fill(first, full);
     expect(parts.length).toBeGreaterThan(1);
     expect(job.windows).toEqual([...parts, second]);
     expect(parts[0]!.start).toBe(start);
@@ -169,7 +169,7 @@ describe('a transcription', () => {
       end += part.length;
     }
     expect(end).toBe(start + length);
-    for (const [i, window] of job.windows.entries()) await hear(window, [i]);
+    for (const [i, window] of job.windows.entries()) hear(window, [i]);
     expect(job.text).toBe(job.windows.map((_, i) => ` w${i}`).join(''));
     expect(job.outputTokens).toBe(full.length + job.windows.length);
   });
@@ -177,19 +177,19 @@ describe('a transcription', () => {
   test('cuts no window whose text ends, goes on behind a closed segment, or was rejected, and none that is short', async () => {
     const [ended] = (await jobOf(loud(20))).windows as [Window];
     Object.assign(ended, { tokens: [1, 2], logprob: -0.1, ended: true });
-    await isHeard(ended, model, decode);
+    isHeard(ended, model, decode);
     expect(withRoom(ended, model)).toEqual([]);
     const [closed] = (await jobOf(loud(20))).windows as [Window];
     Object.assign(closed, { tokens: [at(0), 1, at(6), at(6), 2], logprob: -0.1 });
-    await isHeard(closed, model, decode);
+    isHeard(closed, model, decode);
     expect(withRoom(closed, model)).toEqual([]);
     const [doubted] = (await jobOf(loud(20), { temperature: 0.4 })).windows as [Window];
     Object.assign(doubted, { tokens: [1, 2], logprob: -20 });
-    await isHeard(doubted, model, decode);
+    isHeard(doubted, model, decode);
     expect(withRoom(doubted, model)).toEqual([]);
     const [short] = (await jobOf(loud(3))).windows as [Window];
     Object.assign(short, { tokens: [1, 2], logprob: -0.1 });
-    await isHeard(short, model, decode);
+    isHeard(short, model, decode);
     expect(withRoom(short, model)).toEqual([]);
   });
 
@@ -203,7 +203,7 @@ describe('a transcription', () => {
     const [window] = job.windows as [Window];
     Object.assign(window, { tokens: [at(0), 1, at(6), at(6), 2, at(20)], logprob: -0.1 });
     const spaceless = (ids: readonly number[]): string => ids.map((id) => `w${id}`).join('');
-    await isHeard(window, model, spaceless);
+    isHeard(window, model, spaceless);
     window.done = true;
     emitDone(job, model, { decode: spaceless, bytes: () => new Uint8Array() });
     expect((await drain(job)).at(-1)).toMatchObject({ type: 'finish', text });
