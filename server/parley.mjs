@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { outliveReaders } from './closed-pipe.mjs';
 import { IS_REPOSITORY, ROOT } from './setup/layout.mjs';
-import { installPackages, requireNode, requireTemporaryFolder, withSetup } from './setup/setup.mjs';
+import { installPackages, requireNode, requireOpenFiles, requireTemporaryFolder, withSetup } from './setup/setup.mjs';
 import { unpackedDriver } from './setup/drivers.mjs';
 
 /** Commands that run in this process. */
@@ -37,6 +37,7 @@ if (Object.hasOwn(COMMANDS, name ?? '')) {
   await withSetup(async () => {
     requireNode();
     requireTemporaryFolder();
+    requireOpenFiles();
     installPackages({ dev: false });
     // The probes of `adapters` are processes of their own. A driver that the user names is the one to report on.
     if (process.env.VK_DRIVER_FILES === undefined) Object.assign(process.env, unpackedDriver());

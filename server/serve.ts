@@ -30,6 +30,7 @@ import { inFlags } from './settings/remedies.ts';
 import { presetProblem } from './settings/preset.ts';
 import { pulling } from './settings/pulling.ts';
 import { resolveModels } from './settings/sources.ts';
+import { connectionsWithin, openFilesLimit } from './setup/open-files.mjs';
 import { createSpeechApp } from './speech/routes.ts';
 import { createTranscriptionApp } from './transcription/routes.ts';
 import { endWithStarter } from './started.ts';
@@ -158,10 +159,12 @@ function startParts(config: ServerConfig, { log, tracer, engineEntry }: Outside)
     },
     ...(engineEntry && { entry: engineEntry }),
   });
+  const maxConnections = connectionsWithin(openFilesLimit(), config.listeners.length);
   const listenOne = async (settings: ListenerSettings): Promise<Listener> => {
     const app = createListenerApp(settings, config, { supervisor, lifecycle, codec, keys, tracer, log });
     const timeout = settings.task === 'transcription' ? { requestTimeoutMs: UPLOAD_TIMEOUT_MS } : {};
-    return listen(app, { host: config.host, port: settings.port, log, ...timeout, ...defined({ tls: config.tls?.options }) });
+    const own = defined({ tls: config.tls?.options, maxConnections });
+    return listen(app, { host: config.host, port: settings.port, log, ...timeout, ...own });
   };
   return {
     supervisor,

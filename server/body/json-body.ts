@@ -37,11 +37,16 @@ function checkHeaders(request: Request): void {
   checkEncoding(request);
 }
 
+/** Headers that can say that a body is compressed, and their value for one that is not. */
+const PLAIN_ENCODINGS = [['Content-Encoding', 'identity'], ['Transfer-Encoding', 'chunked']] as const; // prettier-ignore
+
 /** Refuses (415) compressed bodies, since decompressing them would need limits of its own. */
 export function checkEncoding(request: Request): void {
-  const encoding = request.get('content-encoding');
-  if (encoding !== undefined && encoding !== 'identity')
-    throw unsupportedMediaType(`request bodies cannot be compressed, got Content-Encoding '${encoding.slice(0, 100)}'`);
+  for (const [name, plain] of PLAIN_ENCODINGS) {
+    const encoding = request.get(name);
+    if (encoding !== undefined && encoding.toLowerCase() !== plain)
+      throw unsupportedMediaType(`request bodies cannot be compressed, got ${name} '${encoding.slice(0, 100)}'`);
+  }
 }
 
 /** Answers `Expect: 100-continue`, which curl sends with bodies above a MiB. */

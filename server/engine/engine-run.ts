@@ -1,6 +1,7 @@
 /** One engine process, from its start to its end. */
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { MemoryPlan } from '../../engine/api.ts';
@@ -10,6 +11,7 @@ import { fromPlainError } from '../../engine/errors.ts';
 import type { EngineError } from '../../engine/errors.ts';
 import type { HostMessage, MessagePortLike } from '../../engine/host.ts';
 import type { Logger } from '../log.ts';
+import { ROOT } from '../setup/layout.mjs';
 import { TSX_ARGV } from '../tsx.ts';
 import type { BugMessage, FailedMessage, PlannedMessage, StartMessage } from './port.ts';
 import { Watchdog } from './watchdog.ts';
@@ -54,6 +56,7 @@ export class EngineRun {
 
   constructor({ entry, environment }: EngineProgram, start: StartMessage, log: Logger, { watchdogMs, startMs }: EngineLimits) {
     this.child = fork(fileURLToPath(entry), {
+      cwd: standingFolder(),
       env: { ...process.env, ...environment },
       serialization: 'advanced',
       execArgv: [...TSX_ARGV],
@@ -134,4 +137,13 @@ export class EngineRun {
       },
     };
   }
+}
+
+/**
+ * The folder to start a process in: this process's current one or, where that has been deleted since the start, the server's own, because Node does not start in a
+ * deleted folder. One that has been made anew at its place is another folder to the system, so it is always named.
+ */
+function standingFolder(): string {
+  const current = process.cwd();
+  return existsSync(current) ? current : ROOT;
 }

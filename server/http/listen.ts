@@ -17,6 +17,8 @@ const MAX_CONNECTIONS = 2048;
 /** Refused connections are logged in one line per this time. */
 const REFUSED_MS = 10_000;
 const MAX_HEADERS = 100;
+/** Most requests that a connection may send ahead while one before them is unanswered. */
+const MAX_AHEAD = 100;
 /** Interval of closing idle sockets while draining: Node's close() only closes those that are idle when it is called. */
 const SWEEP_MS = 100;
 
@@ -33,7 +35,7 @@ export interface ListenOptions {
   readonly requestTimeoutMs?: number;
   /** Serve HTTPS with these options; absent = HTTP. */
   readonly tls?: TlsOptions;
-  /** Most open connections; further ones are closed at once. */
+  /** Most open connections, where that is fewer than MAX_CONNECTIONS; further ones are closed at once. */
   readonly maxConnections?: number;
   /** Receives a warning when connections are refused. */
   readonly log?: RefusalLog;
@@ -61,12 +63,13 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
     // The app refuses a missing Host, with a JSON error.
     requireHostHeader: false,
   };
-  const secure = tls && createTlsServer({ ...options, ...tls, handshakeTimeout: HEADERS_MS }, app);
-  const server: Server | TlsServer = secure ?? createServer(options, app);
-  server.maxConnections = maxConnections;
+  const secure = tls && createTlsServer({ ...options, ...tls, handshakeTimeout: HEADERS_MS });
+  const server: Server | TlsServer = secure ?? createServer(options);
+  server.maxConnections = Math.min(maxConnections, MAX_CONNECTIONS);
   if (log) warnOfRefused(server, log);
   server.maxHeadersCount = MAX_HEADERS;
   const isAnswering = trackAnswers(server);
+  server.on('request', inTurns(app, isAnswering));
   // An error cannot be written to a connection on which an answer has begun.
   server.on('clientError', (error, socket) => (isAnswering(socket) ? socket.destroy() : answerBrokenRequest(error, socket as Socket)));
   // Without a listener, Node would close the connection without an answer.
@@ -79,7 +82,6 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
   // 100 Continue is sent only when the body is read, so a request that its headers disqualify never sends one.
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
-  closeWaiting(server);
   closeStalled(server);
   const silent = trackSilent(server);
   await bind(server, port, host);
@@ -133,25 +135,68 @@ function trackAnswers(server: Server | TlsServer): (socket: Duplex) => boolean {
   return (socket) => [...(answers.get(socket) ?? [])].some(({ headersSent }) => headersSent);
 }
 
+/** What a connection has sent ahead of the answers. */
+interface Pipeline {
+  /** Starts of requests that wait for a turn. */
+  readonly starts: (() => void)[];
+  /** Responses that wait behind others of the connection. */
+  readonly waiting: Set<ServerResponse>;
+}
+
 /**
- * Closes pipelined responses, which wait behind others of their connection, when that connection closes. Node does not, since they have no socket yet; their
- * requests would be computed for nobody and wait for a reader forever.
+ * Gives requests to the app. Those that a connection has pipelined, thousands of which may come in one piece, start one in each turn of the event loop, so that those of
+ * other connections are served in between; a connection with more than MAX_AHEAD is closed.
  */
-function closeWaiting(server: Server | TlsServer): void {
-  const waiting = new WeakMap<Socket, Set<ServerResponse>>();
-  server.on('request', ({ socket }, response) => {
-    if (response.socket !== null) return;
-    const queue = waiting.get(socket) ?? new Set();
-    if (!waiting.has(socket)) {
-      waiting.set(socket, queue);
-      socket.once('close', () => {
-        for (const one of queue) one.destroy().emit('close');
-      });
-    }
-    queue.add(response);
+function inTurns(app: RequestListener, isAnswering: (socket: Duplex) => boolean): RequestListener {
+  const pipelines = new WeakMap<Socket, Pipeline>();
+  return (request, response) => {
+    // Of a connection that was closed, what came before still arrives.
+    if (request.socket.destroyed || request.socket.writableEnded) return;
+    if (response.socket !== null) return app(request, response);
+    let pipeline = pipelines.get(request.socket);
+    if (pipeline === undefined) pipelines.set(request.socket, (pipeline = openPipeline(request.socket)));
+    const { starts, waiting } = pipeline;
+    if (waiting.size === MAX_AHEAD) return refuseAhead(request.socket, isAnswering(request.socket));
+    waiting.add(response);
     // From now on Node itself closes it.
-    response.once('socket', () => queue.delete(response));
+    response.once('socket', () => waiting.delete(response));
+    starts.push(() => app(request, response));
+    if (starts.length === 1) setImmediate(startNext, pipeline);
+  };
+}
+
+/** Starts the next request of a connection, and the others in later turns. */
+function startNext(pipeline: Pipeline): void {
+  pipeline.starts.shift()?.();
+  if (pipeline.starts.length > 0) setImmediate(startNext, pipeline);
+}
+
+/**
+ * The pipeline of a connection, whose waiting responses are closed when the connection closes. Node does not, since they have no socket yet; their requests would be
+ * computed for nobody and wait for a reader forever.
+ */
+function openPipeline(socket: Socket): Pipeline {
+  const pipeline: Pipeline = { starts: [], waiting: new Set() };
+  socket.once('close', () => {
+    pipeline.starts.length = 0;
+    for (const response of pipeline.waiting) response.destroy().emit('close');
   });
+  return pipeline;
+}
+
+/** Closes a connection that has sent too many requests ahead, with an error where that would not be in the midst of other answers. */
+function refuseAhead(socket: Socket, isAnswering: boolean): void {
+  if (isAnswering || socket.writableLength > 0) return void socket.destroy();
+  answerRaw(
+    socket,
+    new HttpError(
+      400,
+      'invalid_value',
+      `at most ${MAX_AHEAD} requests may wait behind another on a connection; wait for answers or open more`,
+    ),
+  );
+  // What else it sends is not read.
+  socket.destroySoon();
 }
 
 /** Closes the connection of a client that does not read the end of its answer, for which no handler waits. Afterwards Node's own timeouts apply. */

@@ -4,11 +4,12 @@
  * PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
  */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { accessSync, constants, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { outliveReaders } from '../closed-pipe.mjs';
 import { CACHE, IS_REPOSITORY, PAGE, ROOT } from './layout.mjs';
+import { LEAST_OPEN_FILES, openFilesLimit } from './open-files.mjs';
 
 const MINIMUM_NODE = [20, 19];
 /** A path as people would type it, relative to the current folder; absolute if that no longer exists. */
@@ -83,6 +84,13 @@ export function requireTemporaryFolder() {
   }
 }
 
+/** Requires that enough files may be open at once: with fewer the server's modules cannot even be read. */
+export function requireOpenFiles() {
+  const limit = openFilesLimit();
+  if (limit === undefined || limit >= LEAST_OPEN_FILES) return;
+  throw new SetupError(`only ${limit} files may be open at once, and Parley needs ${LEAST_OPEN_FILES}: ulimit -n ${LEAST_OPEN_FILES}`, 2);
+}
+
 /** Runs `npm ci`, unless node_modules has what the lock file asks for. `dev` adds what only tests need. */
 export function installPackages({ dev }) {
   if (!IS_REPOSITORY) return;
@@ -115,16 +123,22 @@ function missingPackages(dev) {
   });
 }
 
-/**
- * Builds the playground into dist/web, unless that is newer than its sources; returns the folder. Without it the listeners still serve. It is built beside its place,
- * so that a build that is stopped, or that of another process at the same time, leaves no half of a page there.
- */
+/** Builds the playground into dist/web, unless that is newer than its sources; returns the folder. Without it the listeners still serve. */
 export function buildPlayground() {
-  if (!IS_REPOSITORY || !existsSync(join(ROOT, 'web', 'index.html')) || isBuilt()) return PAGE;
+  if (IS_REPOSITORY && existsSync(join(ROOT, 'web', 'index.html')) && !isBuilt()) build();
+  return PAGE;
+}
+
+/**
+ * Builds the playground beside its place, so that a build that is stopped, or that of another process at the same time, leaves no half of a page there, and a server
+ * serves none meanwhile. `always` replaces one that another process has built meanwhile. Returns whether
+ * it was built.
+ */
+export function build({ always = false } = {}) {
   const dist = dirname(PAGE);
   if (![existsSync(dist) ? dist : ROOT, PAGE].filter(existsSync).every(isWritable)) {
     say(`the playground is not built: ${shown(PAGE)} may not be written by this user; the listeners do not need it`);
-    return PAGE;
+    return false;
   }
   say('building the playground');
   removeStopped(dist);
@@ -140,9 +154,29 @@ export function buildPlayground() {
   );
   if (status !== 0) say('the playground was not built (see above); the listeners do not need it');
   // Another process may have built it meanwhile, and may serve it by now.
-  else if (!isBuilt()) replaceFolder(unfinished, PAGE);
+  else if (always || !isBuilt()) placePage(unfinished);
   rmSync(unfinished, { recursive: true, force: true });
-  return PAGE;
+  return status === 0;
+}
+
+/** Puts the built page in its place. */
+function placePage(built) {
+  try {
+    replaceFolder(built, PAGE);
+  } catch (error) {
+    if (error.code !== 'EBUSY') throw error;
+    exchangeFiles(built, PAGE);
+  }
+}
+
+/** Gives `folder` the files of `built` where it cannot be replaced itself, since a file system is mounted there. */
+function exchangeFiles(built, folder) {
+  // The page's own file comes last: by it the page counts as built.
+  const isLast = (name) => Number(name === 'index.html');
+  const names = readdirSync(built).sort((a, b) => isLast(a) - isLast(b));
+  for (const name of names) cpSync(join(built, name), join(folder, name), { recursive: true });
+  for (const name of readdirSync(folder, { recursive: true }))
+    if (!existsSync(join(built, name))) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
 /** Whether the playground is there and newer than everything that it is built from. */

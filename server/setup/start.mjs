@@ -3,12 +3,13 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { IS_REPOSITORY } from './layout.mjs';
-import { buildPlayground, installPackages, requireNode, requireTemporaryFolder, withSetup } from './setup.mjs';
+import { buildPlayground, installPackages, requireNode, requireOpenFiles, requireTemporaryFolder, withSetup } from './setup.mjs';
 import { ensureAdapter } from './drivers.mjs';
 
 await withSetup(() => {
   requireNode();
   requireTemporaryFolder();
+  requireOpenFiles();
   installPackages({ dev: false });
   const argv = process.argv.slice(2);
   if (!argv.includes('--help')) {

@@ -69,6 +69,7 @@ describe('bodies', () => {
     ['a form', 'a=b', { 'content-type': 'application/x-www-form-urlencoded' }, 415, 'unsupported_media_type'],
     ['a type that only begins like JSON', '{}', { 'content-type': 'application/json5' }, 415, 'unsupported_media_type'],
     ['compression', '{}', { ...JSON_TYPE, 'content-encoding': 'gzip' }, 415, 'unsupported_media_type'],
+    ['compression of the transfer', '{}', { ...JSON_TYPE, 'transfer-encoding': 'gzip, chunked' }, 415, 'unsupported_media_type'],
   ] as const)('%s', async (_, body, headers, status, code) => {
     const { chat, speech } = await startListeners();
     for (const url of [chat + ROUTES.chat, speech + ROUTES.speech]) {
@@ -82,7 +83,7 @@ describe('bodies', () => {
   test('JSON with a charset, brackets in strings and chunked encoding is fine', async () => {
     const { chat } = await startListeners();
     const body = JSON.stringify({ ...GOOD_CHAT, messages: [{ role: 'user', content: '[{"\\'.repeat(1000) }] });
-    const headers = { 'content-type': 'application/json; charset=utf-8', 'transfer-encoding': 'chunked' };
+    const headers = { 'content-type': 'application/json; charset=utf-8', 'transfer-encoding': 'chunked', 'content-encoding': 'Identity' };
     expect((await send(chat + ROUTES.chat, { body, headers })).status).toBe(200);
   });
 

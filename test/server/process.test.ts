@@ -1,10 +1,12 @@
 /** The whole server as a process (with a fake engine in its engine process): start, drain, signals, exit codes. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, readdirSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
@@ -274,15 +276,59 @@ test.skipIf(!existsSync('/dev/full'))(
   },
 );
 
+/** Process id of a server's engine. */
+function engineOf(server: number): number {
+  const children = readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim().split(' ');
+  return Number(children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engine-process')));
+}
+
 const HAS_PRLIMIT = process.platform === 'linux' && spawnSync('prlimit', ['--version']).status === 0;
+
+/** Waits until the engine of a listener has been started again once, and is ready. */
+async function untilRestarted(url: string): Promise<void> {
+  const metrics = new URL('/metrics', url).href;
+  await expect.poll(async () => (await send(metrics)).text, { timeout: 60_000 }).toMatch(/^parley_engine_restarts_total\S* 1$/m);
+  await expect.poll(async () => (await send(`${url}/health`)).status, { timeout: 60_000 }).toBe(200);
+}
+
+// Windows deletes no folder that a process is in, and macOS has no /proc to find the engine in.
+test.skipIf(process.platform !== 'linux').each([
+  ['has been deleted', () => undefined],
+  ['has been replaced by another', (folder: string) => mkdirSync(folder)],
+])('an engine that dies is started again where the current folder %s', async (_, then) => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-current-'));
+  const server = spawnAt(FAKE, [], {}, undefined, ['sh', '-c', 'cd "$0" && exec "$@"', folder]);
+  onTestFinished(() => {
+    server.child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const { child, lines, urls } = await whenReady(server);
+  rmSync(folder, { recursive: true });
+  then(folder);
+  process.kill(engineOf(child.pid!), 'SIGKILL');
+  await untilRestarted(urls['chat']!);
+  expect(lines.filter((line) => line.includes('uv_cwd'))).toEqual([]);
+});
+
+test.skipIf(!HAS_PRLIMIT)('as many connections as there may be files leave the other listeners and a new engine theirs', async () => {
+  const server = spawnAt(FAKE, [], {}, undefined, ['prlimit', '--nofile=256']);
+  onTestFinished(() => void server.child.kill('SIGKILL'));
+  const { child, lines, urls } = await whenReady(server);
+  const { port } = new URL(urls['chat']!);
+  const held = Array.from({ length: 256 }, () => connect(Number(port), '127.0.0.1').on('error', () => {}));
+  onTestFinished(() => held.forEach((socket) => socket.destroy()));
+  await Promise.race(held.map((socket) => once(socket, 'close')));
+  expect((await send(`${urls['speech']}/health`)).status).toBe(200);
+  process.kill(engineOf(child.pid!), 'SIGKILL');
+  await untilRestarted(urls['speech']!);
+  expect(lines.filter((line) => line.includes('could not be run'))).toEqual([]);
+});
 
 test.skipIf(!HAS_PRLIMIT)('an engine that dies while no file can be opened is started again later; the listeners stay', async () => {
   const { child, lines, urls } = await startServer();
   const limit = (files: number) => execFileSync('prlimit', ['--pid', String(child.pid), `--nofile=${files}:`]);
-  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ');
-  const engine = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engine-process'));
   limit(readdirSync(`/proc/${child.pid}/fd`).length - 8);
-  process.kill(Number(engine), 'SIGKILL');
+  process.kill(engineOf(child.pid!), 'SIGKILL');
   await until(() => lines.some((line) => line.includes('could not be run')) || child.exitCode !== null);
   expect(child.exitCode).toBe(null);
   limit(1024);

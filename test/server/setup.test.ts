@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
-import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { CACHE } from '../../server/setup/layout.mjs';
 import { aptConfiguration, libraryFolders, osRelease, suiteSource } from '../../server/setup/apt.mjs';
 import { send, until } from '../support/listeners.ts';
@@ -74,6 +74,14 @@ describe('the order of the ways to a driver', () => {
     expect(osRelease(file)).toEqual({ NAME: 'Debian GNU/Linux', VERSION_ID: '12', ID: 'debian' });
     expect(osRelease(join(folder, 'none'))).toEqual({});
   });
+});
+
+test.skipIf(process.platform !== 'linux')('too few files that may be open are one line, before anything is read', () => {
+  const script = 'ulimit -n 64; exec "$@"';
+  for (const argv of [['server/setup/start.mjs'], ['server/parley.mjs', 'models']]) {
+    const { status, stderr } = spawnSync('sh', ['-c', script, 'sh', process.execPath, ...argv], { cwd: ROOT, encoding: 'utf8' });
+    expect([status, stderr]).toEqual([2, 'only 64 files may be open at once, and Parley needs 256: ulimit -n 256\n']);
+  }
 });
 
 describe('what is told', () => {
@@ -192,51 +200,6 @@ test.skipIf(process.platform !== 'linux')('a start that is killed takes its serv
   expect((await send(`${start.urls['chat']}/health`)).status).toBe(200);
   start.child.kill('SIGKILL');
   await until(() => !existsSync(`/proc/${server}`));
-});
-
-describe('the page is built beside its place', () => {
-  const checkout = join(folder, 'built');
-  const dist = join(checkout, 'dist');
-  mkdirSync(join(checkout, 'node_modules', 'vite', 'bin'), { recursive: true });
-  mkdirSync(join(checkout, 'web'));
-  writeFileSync(join(checkout, 'web', 'index.html'), '');
-  for (const path of ['server/setup', 'server/closed-pipe.mjs']) cpSync(join(ROOT, path), join(checkout, path), { recursive: true });
-  // Empties its folder and writes the page's two files. Between them it is stopped with whoever asked for it, or another builds the page too.
-  const vite = `const { mkdirSync, rmSync, writeFileSync } = require('node:fs');
-    const { spawnSync } = require('node:child_process');
-    const at = process.argv.indexOf('--outDir');
-    const out = at < 0 ? 'dist/web' : process.argv[at + 1];
-    rmSync(out, { recursive: true, force: true });
-    mkdirSync(out, { recursive: true });
-    writeFileSync(out + '/index.html', '');
-    const { MIDWAY, ...env } = process.env;
-    if (MIDWAY === 'stopped') {
-      process.kill(process.ppid, 'SIGKILL');
-      process.exit(1);
-    }
-    if (MIDWAY !== undefined) spawnSync(process.execPath, ['--eval', MIDWAY], { env, stdio: 'inherit' });
-    writeFileSync(out + '/the-rest', '');`;
-  writeFileSync(join(checkout, 'node_modules', 'vite', 'bin', 'vite.js'), vite);
-  const command = `import(${JSON.stringify(pathToFileURL(join(checkout, 'server', 'setup', 'setup.mjs')).href)}).then((setup) => setup.buildPlayground())`;
-  const build = (environment: Readonly<Record<string, string>> = {}) =>
-    spawnSync(process.execPath, ['--eval', command], { cwd: checkout, encoding: 'utf8', env: { ...process.env, ...environment } });
-  beforeEach(() => rmSync(dist, { recursive: true, force: true }));
-
-  test('one that is stopped leaves nothing that the next start would take for the page', () => {
-    expect(build({ MIDWAY: 'stopped' }).signal).toBe('SIGKILL');
-    expect(existsSync(join(dist, 'web'))).toBe(false);
-    expect(build().stderr).toBe('setup: building the playground\n');
-    expect(readdirSync(dist)).toEqual(['web']);
-    expect(readdirSync(join(dist, 'web')).sort()).toEqual(['index.html', 'the-rest']);
-    expect(build().stderr).toBe('');
-  });
-
-  test('two at once: the page of whoever is done first stays', () => {
-    const { status, stderr } = build({ MIDWAY: command });
-    expect([status, stderr]).toEqual([0, 'setup: building the playground\n'.repeat(2)]);
-    expect(readdirSync(dist)).toEqual(['web']);
-    expect(readdirSync(join(dist, 'web')).sort()).toEqual(['index.html', 'the-rest']);
-  });
 });
 
 test('processes that put the same folder in its place at once do not trip over each other', async () => {

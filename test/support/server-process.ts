@@ -21,11 +21,21 @@ export interface Running extends Spawned {
   readonly urls: Readonly<Record<string, string>>;
 }
 
-/** Starts `entry` on free ports, with these variables besides its parent's, and with a channel to it where one is asked for; the caller ends it. */
-export function spawnAt(entry: URL, argv: readonly string[], environment: Readonly<Record<string, string>> = {}, channel?: 'ipc'): Spawned {
+/**
+ * Starts `entry` on free ports, with these variables besides its parent's, with a channel to it where one is asked for, and by way of another command where one is
+ * given, which becomes it; the caller ends it.
+ */
+export function spawnAt(
+  entry: URL,
+  argv: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  channel?: 'ipc',
+  by: readonly string[] = [],
+): Spawned {
   const anyPort = ['--port=0', '--speech-port=0', '--transcription-port=0', '--host=127.0.0.1'];
   const env = { ...process.env, ...environment };
-  const child = spawn(process.execPath, [...TSX_ARGV, fileURLToPath(entry), ...anyPort, ...argv], {
+  const [command = '', ...rest] = [...by, process.execPath, ...TSX_ARGV, fileURLToPath(entry), ...anyPort, ...argv];
+  const child = spawn(command, rest, {
     env,
     stdio: ['ignore', 'pipe', 'pipe', ...(channel ? [channel] : [])],
   });

@@ -1,0 +1,45 @@
+/** Requests that a connection sends ahead of the answers (pipelining): what one client sends so holds up no other. */
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { connect } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { listen } from '../../server/http/listen.ts';
+import { errorBody } from '../support/each-listener.ts';
+
+describe('requests that a connection sends ahead of the answers', () => {
+  const AHEAD = 'GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n';
+
+  /** Sends `text` to a listener in one piece; what came back when the connection is closed. */
+  const exchange = async (answer: RequestListener, text: string): Promise<string> => {
+    const listener = await listen(answer, { host: '127.0.0.1', port: 0 });
+    onTestFinished(() => listener.destroy());
+    const socket = connect(listener.port, '127.0.0.1');
+    let answers = '';
+    socket.on('data', (chunk) => (answers += chunk.toString()));
+    socket.write(text);
+    await once(socket, 'close');
+    return answers;
+  };
+
+  test('start one in each turn of the event loop, so that others are served in between, and are answered in order', async () => {
+    let [inTurn, most, count] = [0, 0, 0];
+    const answers = await exchange(
+      (_request, response) => {
+        most = Math.max(most, ++inTurn);
+        setImmediate(() => (inTurn = 0));
+        response.end(`answer ${++count};`);
+      },
+      `${AHEAD.repeat(50)}GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`,
+    );
+    expect(most).toBe(1);
+    expect(answers.match(/answer \d+(?=;)/g)).toEqual(Array.from({ length: 51 }, (_, i) => `answer ${i + 1}`));
+  });
+
+  test('are a hundred at most; with more the connection is closed, and none of the others starts', async () => {
+    let started = 0;
+    const answers = await exchange(() => started++, AHEAD.repeat(1000));
+    expect(answers).toMatch(/^HTTP\/1.1 400 /);
+    expect(JSON.parse(answers.split('\r\n\r\n')[1] ?? '')).toEqual(errorBody('invalid_value'));
+    expect(started).toBeLessThanOrEqual(101);
+  });
+});
