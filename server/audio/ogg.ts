@@ -34,7 +34,7 @@ export class OggWriter {
     header[26] = table.length;
     header.set(table, HEADER_BYTES);
     const page = joinBytes([header, ...packets.map(({ bytes }) => bytes)]);
-    new DataView(page.buffer).setUint32(22, checksum(page), true);
+    new DataView(page.buffer).setUint32(22, oggChecksum(page), true);
     return page;
   }
 }
@@ -46,7 +46,8 @@ const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value >>> 0;
 });
 
-function checksum(bytes: Uint8Array): number {
+/** Checksum of a page whose field for it is 0. */
+export function oggChecksum(bytes: Uint8Array): number {
   let value = 0;
   for (const byte of bytes) value = ((value << 8) ^ CRC[(value >>> 24) ^ byte]!) >>> 0;
   return value;

@@ -118,6 +118,8 @@ describe('decodeUpload', () => {
     ['riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb', 'W64'],
     ['FLV\x01....', 'FLV'],
     ['#!AMR', 'AMR'],
+    [`G${'.'.repeat(187)}G`, 'an MPEG transport stream'],
+    [`....G${'.'.repeat(191)}G`, 'an MPEG transport stream'],
     [`OggS${'.'.repeat(24)}Speex   `, 'Speex in Ogg'],
     ['\xff\xd8\xff\xe0', 'JPEG'],
     ['\x89PNG....', 'PNG'],

@@ -1,9 +1,10 @@
 /** Decodes the sound of container files: Symphonia in WebAssembly demultiplexes and decodes, and libopus decodes Opus. Runs in the codec worker. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { instantiateCodecs } from '../codecs-module.ts';
-import { hasDamagedMiddle, missedEnd } from './cut-short.ts';
+import { lacksPages, missedEnd } from './cut-short.ts';
 import { presentationOf } from './mp4-boxes.ts';
 import { OpusStream } from './opus-stream.ts';
+import { declaredSamples } from './repair/declared.ts';
 import type { FileFormat } from './sniff.ts';
 
 /** Mono samples of a part of a file; the next part may have another rate. */
@@ -100,9 +101,9 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
   const isStream = format === 'MP3' || end !== undefined;
   check(guarded(() => wasm.open(Math.min(end ?? bytes.length, MAX_LENGTH), isStream ? 1 : 0)));
   let opus: OpusStream | undefined;
-  let heard = false;
+  let heard = 0;
   try {
-    for (let status = step(wasm, heard); status !== END; status = step(wasm, heard)) {
+    for (let status = step(wasm, heard > 0); status !== END; status = step(wasm, heard > 0)) {
       tick();
       let piece: Piece | undefined;
       if (status === NEW_STREAM) {
@@ -116,16 +117,16 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
         if (samples) piece = { samples, rate: opus.rate };
         else damage.packets++;
       } else if (status === DAMAGED) damage.packets++;
-      else if (heard) {
+      else if (heard > 0) {
         // A recorder that cannot seek leaves the sizes in WebM open, so such a file may end anywhere.
-        damage.isCut = status !== CUT || format !== 'WebM' || end !== undefined;
+        damage.isCut ||= status !== CUT || format !== 'WebM' || end !== undefined;
         break;
       } else check(status);
       if (!piece || piece.samples.length === 0) continue;
-      heard = true;
+      heard += piece.samples.length;
       yield piece;
     }
-    damage.isCut ||= hasDamagedMiddle(format, bytes);
+    damage.isCut ||= heard < (declaredSamples(format, bytes) ?? 0) || (format === 'Ogg' && lacksPages(bytes));
   } finally {
     opus?.close();
   }

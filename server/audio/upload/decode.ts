@@ -5,11 +5,15 @@ import { Resampler } from '../../../engine/audio/resample.ts';
 import { TRANSCRIPTION_RATE } from '../../../engine/audio/sample-source.ts';
 import { MAX_RATE, MIN_RATE, floatToPcm16, parseWavHeader, wavToMono } from '../../../engine/audio/wav.ts';
 import type { FileBytes, WavHeader } from '../../../engine/audio/wav.ts';
+import { EngineError } from '../../../engine/errors.ts';
 import { HttpError, requestTooLarge } from '../../http/errors.ts';
 import { writeFailure } from '../temporary-folder.ts';
 import { ContainerError, decodeContainer } from './containers.ts';
 import type { Damage, Piece } from './containers.ts';
 import { GSM_BLOCK_BYTES, GSM_RATE, GsmDecoder } from './gsm.ts';
+import { behindSamples, partsOf } from './repair/joined.ts';
+import { cutOut } from './repair/part.ts';
+import type { Part } from './repair/part.ts';
 import { READ_FORMATS, formatOf, nameOf } from './sniff.ts';
 import type { FileFormat, KnownFile } from './sniff.ts';
 import { UnreadError, soundOf } from './unwrap.ts';
@@ -28,6 +32,9 @@ const BYTES_PER_SECOND = 500;
 const BUDGET_MS = 600_000;
 /** Most changes of the rate within a file, each of which costs the design of a filter. */
 const MAX_RATES = 20;
+
+/** Longest sound, in seconds, that bytes of no known meaning behind the samples may be without being mentioned. */
+const NOTES_SECONDS = 0.5;
 
 /** Frames that are decoded at a time. */
 const PIECE_FRAMES = 1 << 16;
@@ -54,18 +61,48 @@ export function decodeUpload(bytes: FileBytes, path: string, options: DecodeOpti
   const known = formatOf(bytes);
   if (!known) throw refusal('unsupported_audio', `the file is ${nameOf(bytes)}; ${READ_LIST} files are read`);
   const { format } = known;
-  const sound = soundIn(known, bytes);
-  return sound.kind === 'wav'
-    ? decodeWav(format, sound.bytes, path)
-    : decodeOther({ format, sound, fileBytes: bytes.length }, path, options);
+  const sounds = soundsIn(known, bytes);
+  const [first] = sounds.all;
+  return first?.kind === 'wav' && sounds.parts === 1
+    ? decodeWav(format, first.bytes, path)
+    : decodeOther({ format, sounds, fileBytes: bytes.length }, path, options);
 }
 
-function soundIn(known: KnownFile, bytes: FileBytes): Sound {
+/** The sound of a file, and those of the files that were joined to it. */
+interface Sounds {
+  readonly all: readonly Sound[];
+  /** Number of files, of which some may be too damaged to have a sound. */
+  readonly parts: number;
+  readonly isDamaged: boolean;
+}
+
+function soundsIn(known: KnownFile, file: FileBytes): Sounds {
+  const all: Sound[] = [];
+  const parts = orRefused(() => partsIn(known, file));
+  for (const { bytes } of parts) {
+    try {
+      all.push(orRefused(() => soundOf({ format: known.format, at: 0 }, bytes)));
+    } catch (error) {
+      // A joined file may be cut off in its headers.
+      if (!(error instanceof EngineError) || all.length === 0) throw error;
+    }
+  }
+  return { all, parts: parts.length, isDamaged: all.length < parts.length || parts.some(({ isDamaged }) => isDamaged) };
+}
+
+function orRefused<T>(read: () => T): T {
   try {
-    return soundOf(known, bytes);
+    return read();
   } catch (error) {
     throw error instanceof UnreadError ? refusal('unsupported_audio', error.message, error) : error;
   }
+}
+
+function partsIn({ format, at }: KnownFile, file: FileBytes): readonly Part[] {
+  const bytes = at === 0 ? file : cutOut(file, at, file.length);
+  // The samples of an MP4 file are collected by its tables, which lead anywhere.
+  const isWhole = format === 'MP4' && soundOf({ format, at: 0 }, bytes, true).kind === 'wav';
+  return isWhole ? [{ bytes, isDamaged: false }] : partsOf(format, bytes);
 }
 
 function decodeWav(format: FileFormat, bytes: FileBytes, path: string): Decoded {
@@ -76,27 +113,33 @@ function decodeWav(format: FileFormat, bytes: FileBytes, path: string): Decoded 
     throw requestTooLarge(`the audio is ${Math.round(seconds)} seconds long; at most ${MAX_AUDIO_SECONDS} are transcribed`, 'file');
   }
   writePieces(path, wavPieces(bytes, wav));
-  const { dataBytes, missingBytes } = wav;
+  const { dataBytes, missingBytes, sampleRate, frameBytes } = wav;
+  const { unread } = behindSamples(bytes);
   const cut = `the ${format} file is cut short: ${dataBytes + missingBytes} bytes of samples declared, ${dataBytes} present and transcribed`;
-  return { samples: { path, ...decodedShapeOf(wav) }, warnings: missingBytes > 0 ? [cut] : [] };
+  const left = `the ${format} file declares ${dataBytes} bytes of samples, which were transcribed; ${unread} bytes behind them were not`;
+  // Programs append all kinds of notes, which are shorter than this.
+  const isLeft = unread / frameBytes > NOTES_SECONDS * sampleRate;
+  return { samples: { path, ...decodedShapeOf(wav) }, warnings: [...(missingBytes > 0 ? [cut] : []), ...(isLeft ? [left] : [])] };
 }
 
 interface Packed {
   /** Format of the file, which may differ from the one as which its sound is decoded. */
   readonly format: FileFormat;
-  readonly sound: Sound;
+  readonly sounds: Sounds;
   readonly fileBytes: number;
 }
 
 /** Decodes all but plain samples. The result is stored in 16 bits, which is precise enough for speech. */
-function decodeOther({ format, sound, fileBytes }: Packed, path: string, options: DecodeOptions): Decoded {
+function decodeOther({ format, sounds, fileBytes }: Packed, path: string, options: DecodeOptions): Decoded {
   const tick = budget(format, options);
-  const damage: Damage = { packets: 0, isCut: sound.kind !== 'wav' && sound.isCut === true };
+  const damage: Damage = {
+    packets: 0,
+    isCut: sounds.isDamaged || sounds.all.some((sound) => sound.kind !== 'wav' && sound.isCut === true),
+  };
   let length = 0;
   const limit = maxSecondsOf(fileBytes) * TRANSCRIPTION_RATE;
   const counted = function* (): Generator<Uint8Array> {
-    const pieces = sound.kind === 'packed' ? decodeContainer({ ...sound, tick }, damage) : gsmPieces(sound.bytes, tick);
-    for (const samples of resampled(format, pieces)) {
+    for (const samples of resampled(format, piecesOf(sounds.all, tick, damage))) {
       length += samples.length;
       if (length > limit) throw tooLong(fileBytes);
       yield floatToPcm16(samples);
@@ -109,6 +152,35 @@ function decodeOther({ format, sound, fileBytes }: Packed, path: string, options
   }
   if (length === 0) throw damage.packets > 0 ? refusal('unsupported_audio', nothingIn(format)) : noSamples();
   return { samples: { path, encoding: 's16', length }, warnings: warningsOf(format, damage) };
+}
+
+/** Decodes sounds that follow one another. Of several, one that cannot be decoded is noted as damage. */
+function* piecesOf(sounds: readonly Sound[], tick: () => void, damage: Damage): Generator<Piece> {
+  let failure: ContainerError | undefined;
+  let failures = 0;
+  for (const sound of sounds) {
+    try {
+      if (sound.kind === 'packed') yield* decodeContainer({ ...sound, tick }, damage);
+      else if (sound.kind === 'gsm') yield* gsmPieces(sound.bytes, tick);
+      else yield* samplePieces(sound.bytes, tick, damage);
+    } catch (error) {
+      if (!(error instanceof ContainerError)) throw error;
+      failure ??= error;
+      failures++;
+      damage.isCut = true;
+    }
+  }
+  if (failure && failures === sounds.length) throw failure;
+}
+
+/** The samples of one of several WAV files. */
+function* samplePieces(bytes: FileBytes, tick: () => void, damage: Damage): Generator<Piece> {
+  const wav = parseWavHeader(bytes);
+  damage.isCut ||= wav.missingBytes > 0;
+  for (const { data, frames } of wavBlocks(bytes, wav)) {
+    tick();
+    yield { samples: wavToMono({ ...wav, data, frames }), rate: wav.sampleRate };
+  }
 }
 
 function* gsmPieces(bytes: FileBytes, tick: () => void): Generator<Piece> {
@@ -160,7 +232,7 @@ export function decodedBytes(bytes: FileBytes): number {
   if (known.format === 'FLV') return most + bytes.length;
   try {
     const sound = soundOf(known, bytes, true);
-    if (sound.kind !== 'wav') return most;
+    if (sound.kind !== 'wav' || (known.format !== 'MP4' && partsOf(known.format, bytes).length > 1)) return most;
     const wav = parseWavHeader(sound.bytes);
     const { encoding, length } = decodedShapeOf(wav);
     const longest = MAX_AUDIO_SECONDS * TRANSCRIPTION_RATE;
@@ -214,14 +286,21 @@ function decodedShapeOf(wav: WavHeader): Omit<SampleFile, 'path'> {
 
 /** Yields the samples of a WAV file in the encoding of the file for the engine. */
 function* wavPieces(bytes: FileBytes, wav: WavHeader): Generator<Uint8Array> {
-  const { from, frames, frameBytes } = wav;
   const resampler = new Resampler(wav.sampleRate, TRANSCRIPTION_RATE);
+  for (const { data, frames } of wavBlocks(bytes, wav))
+    yield isKept(wav) ? data : bytesOf(resampler.push(wavToMono({ ...wav, data, frames })));
+  yield bytesOf(resampler.flush());
+}
+
+/** Yields the samples of a WAV file as it has them, PIECE_FRAMES at a time. */
+function* wavBlocks(
+  bytes: FileBytes,
+  { from, frames, frameBytes }: WavHeader,
+): Generator<{ readonly data: Uint8Array; readonly frames: number }> {
   for (let first = 0; first < frames; first += PIECE_FRAMES) {
     const end = Math.min(first + PIECE_FRAMES, frames);
-    const data = bytes.subarray(from + first * frameBytes, from + end * frameBytes);
-    yield isKept(wav) ? data : bytesOf(resampler.push(wavToMono({ ...wav, data, frames: end - first })));
+    yield { data: bytes.subarray(from + first * frameBytes, from + end * frameBytes), frames: end - first };
   }
-  yield bytesOf(resampler.flush());
 }
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array => new Uint8Array(buffer, byteOffset, byteLength);

@@ -1,14 +1,18 @@
 /** Extracts the sound of Flash videos, which meeting rooms and cameras record: without the tags, what remains is a file of MP3, AAC or samples. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
-import { wavHeader } from './headers.ts';
+import { viewOf, wavHeader } from './headers.ts';
+import { isPadding, search, textAt } from './repair/part.ts';
+import { withoutTrailingTags } from './repair/tags.ts';
 import type { FileFormat } from './sniff.ts';
 
-/** The sound as a file, or the name of its codec if that is not supported. `isCut` = the file ends within a tag. */
+/** The sound as a file, or the name of its codec if that is not supported. `isCut` = the file ends within a tag, or has something else between two. */
 export type FlvSound = { readonly format: FileFormat; readonly bytes: Uint8Array; readonly isCut: boolean } | { readonly codec: string };
 
 const TAG_BYTES = 11;
 const TRAILER_BYTES = 4;
 const AUDIO = 8;
+/** Types of tags: sound, pictures, and data. */
+const TAG_TYPES = [AUDIO, 9, 18];
 const ADTS_BYTES = 7;
 const CODECS: Readonly<Record<number, string>> = {
   1: 'ADPCM',
@@ -58,21 +62,48 @@ export function flvSound(bytes: FileBytes): FlvSound | undefined {
   return { format: 'WAV', bytes: wavFile(wavTag, first[0]!, sound), ...damage };
 }
 
-/** Yields the content of each audio tag, and notes in `damage` if the last one lacks its end. */
+/** Yields the content of each audio tag, and notes in `damage` if the last one lacks its end, or if bytes between two tags are none. */
 function* soundTags(bytes: FileBytes, damage: { isCut: boolean }): Generator<Uint8Array> {
-  const head = bytes.subarray(0, 9);
-  let at = head.length < 9 ? bytes.length : new DataView(head.buffer, head.byteOffset, head.byteLength).getUint32(5) + TRAILER_BYTES;
+  let at = firstTag(bytes, 0);
+  const isWhole = isTag(bytes, at) ? isTag : hasRoom;
   while (at + TAG_BYTES < bytes.length) {
-    const tag = bytes.subarray(at, at + TAG_BYTES);
-    const size = (tag[1]! << 16) | (tag[2]! << 8) | tag[3]!;
-    const content = at + TAG_BYTES;
-    // A recorder that was switched off leaves an incomplete tag.
-    damage.isCut = content + size > bytes.length;
-    if (damage.isCut) return;
-    if ((tag[0]! & 0x1f) === AUDIO && size > 1) yield bytes.subarray(content, content + size);
-    at = content + size + TRAILER_BYTES;
+    if (isWhole(bytes, at)) {
+      const end = at + TAG_BYTES + sizeOf(bytes, at);
+      if (typeOf(bytes, at) === AUDIO && end > at + TAG_BYTES + 1) yield bytes.subarray(at + TAG_BYTES, end);
+      at = end + TRAILER_BYTES;
+    } else if (textAt(bytes, at, 4) === MAGIC) at = firstTag(bytes, at);
+    else {
+      const next = search(bytes, at + 1, TAG_TYPES, (place) => isTag(bytes, place));
+      // Zeros or notes may fill up a file. A recorder that was switched off leaves an incomplete tag.
+      damage.isCut ||= next !== undefined || !isPadding(withoutTrailingTags(bytes), at);
+      if (next === undefined) return;
+      at = next;
+    }
   }
 }
+
+/** The beginning of a file, which may have been joined to another. */
+const MAGIC = 'FLV\x01';
+const HEAD_BYTES = 9;
+
+const firstTag = (bytes: FileBytes, at: number): number =>
+  at + HEAD_BYTES > bytes.length ? bytes.length : at + viewOf(bytes, at, at + HEAD_BYTES).getUint32(5) + TRAILER_BYTES;
+
+/** Whether a tag begins here: one of a known type and stream 0, and its size is behind it once more, as players that go backwards need it. */
+function isTag(bytes: FileBytes, at: number): boolean {
+  const head = bytes.subarray(at, at + TAG_BYTES);
+  if (head.length < TAG_BYTES || !TAG_TYPES.includes(head[0]! & 0x1f) || (head[8]! | head[9]! | head[10]!) !== 0) return false;
+  const end = at + TAG_BYTES + sizeOf(bytes, at);
+  // The last one may lack it.
+  return end + TRAILER_BYTES > bytes.length ? end <= bytes.length : viewOf(bytes, end, end + TRAILER_BYTES).getUint32(0) === end - at;
+}
+
+/** Whether a tag ends within the file: the sizes behind those of some writers are wrong, so no more is known of them. */
+const hasRoom = (bytes: FileBytes, at: number): boolean =>
+  at + TAG_BYTES <= bytes.length && at + TAG_BYTES + sizeOf(bytes, at) <= bytes.length;
+
+const typeOf = (bytes: FileBytes, at: number): number => bytes.subarray(at, at + 1)[0]! & 0x1f;
+const sizeOf = (bytes: FileBytes, at: number): number => viewOf(bytes, at, at + 4).getUint32(0) & 0xff_ffff;
 
 /** Returns the ADTS header, without a length, for frames with this AudioSpecificConfig; undefined if ADTS cannot express it. */
 function adtsHead(config: Uint8Array): Uint8Array | undefined {

@@ -8,6 +8,8 @@ import type { FileBytes } from '../../../engine/audio/wav.ts';
 export interface MpegStart {
   readonly format: 'MP3' | 'AAC';
   readonly at: number;
+  /** What its frames have in common: the layer, the sample rate, and whether they are mono. */
+  readonly kind: number;
 }
 
 /** Bytes of a file that are searched. No frame is as long, but a tag or zeros may precede the first one. */
@@ -32,31 +34,41 @@ export function mpegStart(bytes: FileBytes): MpegStart | undefined {
   const part = bytes.subarray(0, Math.min(bytes.length, SEARCHED_BYTES + FRAMES * FRAME_BYTES));
   for (let at = 0; at < Math.min(part.length, SEARCHED_BYTES); at++) {
     if (part[at] !== 0xff) continue;
-    if (follow(part, at, mpegFrame)) return { format: 'MP3', at };
-    if (follow(part, at, adtsFrame)) return { format: 'AAC', at };
+    for (const format of ['MP3', 'AAC'] as const) {
+      const kind = follow(part, at, frameReader(format));
+      if (kind !== undefined) return { format, at, kind };
+    }
   }
   return undefined;
 }
 
+/** Bytes at the beginning of a frame that its reader needs. */
+export const FRAME_HEAD_BYTES = 6;
+
+/** Returns the function that reads the frames of a format. */
+export const frameReader = (format: MpegStart['format']): ((part: Uint8Array, at: number) => Frame | undefined) =>
+  format === 'MP3' ? mpegFrame : adtsFrame;
+
 /** A frame: `kind`, which all frames of a stream have in common, and its length in bytes. */
-interface Frame {
+export interface Frame {
   readonly kind: number;
   readonly length: number;
 }
 
-function follow(part: Uint8Array, from: number, read: (part: Uint8Array, at: number) => Frame | undefined): boolean {
+function follow(part: Uint8Array, from: number, read: (part: Uint8Array, at: number) => Frame | undefined): number | undefined {
   let kind: number | undefined;
   for (let frames = 0, at = from; frames < FRAMES; frames++) {
     const frame = read(part, at);
-    if (!frame || (kind ?? frame.kind) !== frame.kind) return false;
+    if (!frame || (kind ?? frame.kind) !== frame.kind) return undefined;
     kind = frame.kind;
     at += frame.length;
   }
-  return true;
+  return kind;
 }
 
-function mpegFrame(part: Uint8Array, at: number): Frame | undefined {
-  const [first, second = 0, third = 0] = [part[at], part[at + 1], part[at + 2]];
+/** Reads a frame of layer II or III; undefined if there is none. */
+export function mpegFrame(part: Uint8Array, at: number): Frame | undefined {
+  const [first, second = 0, third = 0, fourth = 0] = part.subarray(at, at + 4);
   if (first !== 0xff || (second & 0xe0) !== 0xe0) return undefined;
   const [version, layer] = [(second >> 3) & 3, (second >> 1) & 3];
   if (version === 1 || (layer !== LAYER_III && layer !== LAYER_II)) return undefined;
@@ -66,7 +78,8 @@ function mpegFrame(part: Uint8Array, at: number): Frame | undefined {
   // Layer III of MPEG 2 and 2.5 has half the samples in a frame. MPEG 2 halves the rates, and 2.5 once more.
   const bytesOfSamples = version !== MPEG_1 && layer === LAYER_III ? 72 : 144;
   const length = Math.floor((bytesOfSamples * 1000 * bitRate) / (rate / (version === MPEG_1 ? 1 : version === 2 ? 2 : 4)));
-  return { kind: ((second & 0xfe) << 8) | (third & 0x0c), length: length + ((third >> 1) & 1) };
+  const isMono = fourth >> 6 === 3;
+  return { kind: ((second & 0xfe) << 8) | (third & 0x0c) | (isMono ? 1 : 0), length: length + ((third >> 1) & 1) };
 }
 
 function adtsFrame(part: Uint8Array, at: number): Frame | undefined {

@@ -7,6 +7,9 @@ import { mpegStart } from './mpeg-start.ts';
 export const READ_FORMATS = ['WAV', 'MP3', 'FLAC', 'Ogg', 'MP4', 'WebM', 'AAC', 'AIFF', 'CAF', 'AU', 'W64', 'FLV'] as const;
 export type FileFormat = (typeof READ_FORMATS)[number];
 
+/** First bytes of Wave 64: its name has 16 bytes. */
+export const W64_MAGIC = /^riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb/;
+
 /** First bytes of the formats that are read. An ID3 tag may precede MP3 and AAC. */
 const READ: readonly (readonly [FileFormat, RegExp])[] = [
   ['FLAC', /^fLaC/],
@@ -19,7 +22,7 @@ const READ: readonly (readonly [FileFormat, RegExp])[] = [
   ['AIFF', /^FORM[\s\S]{4}AIF[FC]/],
   ['CAF', /^caff/],
   ['AU', /^\.snd/],
-  ['W64', /^riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb/],
+  ['W64', W64_MAGIC],
   ['FLV', /^FLV\x01/],
 ];
 
@@ -39,10 +42,12 @@ const OTHER: readonly (readonly [string, RegExp])[] = [
   ["Monkey's Audio", /^MAC /],
   ['RealMedia', /^\.(RMF|ra)/],
   ['MPEG video', /^\0\0\x01[\xb3\xba]/],
+  // Packets of 188 bytes begin with a G; Blu-ray puts four bytes before each.
+  ['an MPEG transport stream', /^(G[\s\S]{187}G|[\s\S]{4}G[\s\S]{191}G)/],
 ];
 
 /** Bytes at the beginning of a file that are examined. */
-const SNIFFED_BYTES = 33;
+const SNIFFED_BYTES = 197;
 
 /** A file's format, and the offset at which it begins. */
 export interface KnownFile {
