@@ -49,6 +49,11 @@ export interface ChatRequest {
   readonly messages: readonly ChatMessage[];
   /** A raw prompt, as text or token ids, used instead of `messages` and without the chat template; the answer is then plain text. */
   readonly prompt?: string | readonly number[];
+  /**
+   * Tokens that the answer has to have after a prompt of token ids, all of them and no others, whatever the model would choose: a text is scored so, with
+   * `logprobs`. They count against the context as a prompt does.
+   */
+  readonly forcedTokens?: readonly number[];
   readonly sampling: SamplingParams;
   /** Most tokens to generate; absent = as many as the context has room for. */
   readonly maxTokens?: number;
@@ -88,6 +93,14 @@ export interface TokenizeRequest {
   readonly messages?: readonly ChatMessage[];
   /** Add the tokenizer's special tokens (such as BOS) to a raw prompt. Default true. Chat templates write their own. */
   readonly addSpecialTokens?: boolean;
+}
+
+/** What a program needs that renders prompts and tells tokens apart itself; null = the model has none. */
+export interface TokenizerInfo {
+  readonly bosToken: string | null;
+  readonly eosToken: string | null;
+  /** Jinja source of the chat template. */
+  readonly chatTemplate: string | null;
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';

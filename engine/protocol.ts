@@ -3,7 +3,7 @@
  * its replay all derive from this table. To add an operation: a row here, a method of that name in its task, and a route.
  */
 import type {
-  ChatEvent, ChatRequest, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SampleFile, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
+  ChatEvent, ChatRequest, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SampleFile, SpeechEvent, SpeechRequest, TokenizeRequest, TokenizerInfo, TranscriptionEvent, TranscriptionRequest,
 } from './api.ts'; // prettier-ignore
 import { methodsOf, stream, value } from './util/rpc.ts';
 import type { Method, Methods, ValueOperation } from './util/rpc.ts';
@@ -34,6 +34,8 @@ export const OPERATIONS = {
   tokenize: { task: 'chat', ...value<TokenizeRequest, readonly number[]>() },
   /** Text of the chat model's token ids, special tokens included. Throws EngineError('invalid_request') for ids outside the vocabulary. */
   detokenize: { task: 'chat', ...value<readonly number[], string>() },
+  /** The chat model's special tokens and template. */
+  tokenizerInfo: { task: 'chat', ...value<void, TokenizerInfo>() },
   /** Drops the cached prefixes that no running sequence uses. */
   flushCache: { task: 'chat', ...value<void, void>() },
   /** Switches the timing of dispatches on or off; returns what was measured since it was switched on, longest first. */

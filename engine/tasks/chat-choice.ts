@@ -2,7 +2,7 @@
 import type { ChatEvent, TokenLogprob } from '../api.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import { Detokenizer, StopMatcher } from '../text/detokenizer.ts';
-import type { GrammarMatcher } from '../text/grammar.ts';
+import type { TokenMatcher } from '../text/grammar.ts';
 import { HARMONY_ENDS, HarmonyParser } from '../text/harmony.ts';
 import type { HarmonyOptions } from '../text/harmony.ts';
 import { OutputParser } from '../text/output-parser.ts';
@@ -24,9 +24,11 @@ export interface ChoiceOptions {
   readonly stop: readonly string[];
   readonly skipSpecialTokens: boolean;
   readonly parser: ParserOptions;
-  readonly matcher: GrammarMatcher | undefined;
+  readonly matcher: TokenMatcher | undefined;
   /** Prompt tokens, if the answer continues their text (a raw prompt or an open message): how its first token decodes depends on them. */
   readonly before?: readonly number[] | undefined;
+  /** Whether a token that ends the answer without text has its log-probability reported, as text completions do. */
+  readonly reportsEnd?: boolean | undefined;
 }
 
 /** Removes the stop sequence from the event that it ended. Text that turned out to be no tool call may precede it in the same event. */
@@ -40,8 +42,9 @@ function withoutStop(event: OutputEvent, stop: string): OutputEvent[] {
 /** Turns one choice's tokens into deltas: decodes them, matches stop sequences, and separates reasoning and tool calls from content. */
 export class ChatChoice {
   readonly index: number;
-  readonly matcher: GrammarMatcher | undefined;
+  readonly matcher: TokenMatcher | undefined;
   readonly #tokenizer: Tokenizer;
+  readonly #reportsEnd: boolean;
   /** Whether a token has no text wherever it stands. */
   readonly #isSilent: (id: number) => boolean;
   readonly #detokenizer: Detokenizer;
@@ -53,10 +56,11 @@ export class ChatChoice {
   #unsent = 0;
   #logprobs: NonNullable<Delta['logprobs']>[number][] = [];
 
-  constructor(tokenizer: Tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before }: ChoiceOptions) {
+  constructor(tokenizer: Tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before, reportsEnd = false }: ChoiceOptions) {
     this.index = index;
     this.matcher = matcher;
     this.#tokenizer = tokenizer;
+    this.#reportsEnd = reportsEnd;
     // Harmony's tags are special tokens.
     const skips = skipSpecialTokens && !('harmony' in parser);
     const read = 'harmony' in parser ? [] : (parser.tokens ?? []);
@@ -83,7 +87,7 @@ export class ChatChoice {
     { silent, last, logprobs }: { silent: boolean; last: boolean; logprobs: TokenLogprobs | undefined },
   ): { deltas: Delta[]; stop: string | undefined; done: boolean } {
     this.#unsent++;
-    if (logprobs && !silent) this.#logprobs.push(this.#describe(token, logprobs));
+    if (logprobs && (!silent || this.#reportsEnd)) this.#logprobs.push(this.#describe(token, logprobs));
     // The detokenizer keeps what has no text yet, and decodes it again with every token: thousands in a row would hold up everybody's steps.
     const hasText = !silent && !this.#isSilent(token);
     const decoded = (hasText ? this.#detokenizer.push(token) : '') + (last ? this.#detokenizer.flush() : '');

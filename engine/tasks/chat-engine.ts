@@ -1,5 +1,5 @@
 /** Chat: template -> tokens -> scheduler -> steps -> text. The next step is submitted before the tokens of the one in flight are read. */
-import type { ChatEvent, ChatRequest, ChatStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest } from '../api.ts';
+import type { ChatEvent, ChatRequest, ChatStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest, TokenizerInfo } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert, engineClosing, requestAborted, stepFailed } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
@@ -10,7 +10,8 @@ import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { Sequence } from '../scheduler/sequence.ts';
-import type { Constraint, GrammarMatcher } from '../text/grammar.ts';
+import { ForcedTokens } from '../text/forced-tokens.ts';
+import type { Constraint, TokenMatcher } from '../text/grammar.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { ChatChoice } from './chat-choice.ts';
 import { prepareChat } from './chat-load.ts';
@@ -138,6 +139,13 @@ export class ChatEngine implements TaskOperations<'chat'> {
     return this.#parts.tokenizer.decode(tokens, { skipSpecialTokens: false });
   }
 
+  /** The special tokens and the template, for programs that render prompts themselves. */
+  tokenizerInfo(): TokenizerInfo {
+    const { tokenizer, template } = this.#parts;
+    const special = (name: 'bos_token' | 'eos_token'): string | null => tokenizer.special(name) ?? null;
+    return { bosToken: special('bos_token'), eosToken: special('eos_token'), chatTemplate: template.source ?? null };
+  }
+
   /** Drops the cached prefixes that no running sequence uses. */
   flushCache(): void {
     this.#parts.scheduler.flushCache();
@@ -160,14 +168,16 @@ export class ChatEngine implements TaskOperations<'chat'> {
     if (this.#closed) throw this.#closed;
     const maxTokens = this.#maxTokens(promptTokens.length, request);
     const constraint = constraintOf(request, this.#parts.template);
-    const sampling = resolveSampling(request, this.#parts, constraint !== undefined);
+    const { forcedTokens: forced } = request;
+    if (forced) checkTokens(forced, this.#parts.vocabulary, 'forcedTokens');
+    const sampling = resolveSampling(request, this.#parts, forced !== undefined || constraint !== undefined);
     // A device without memory for that ends this request alone, and no step.
     if (sampling.logits) await this.#parts.runner.reserveProcessing?.();
     if (this.#closed) throw this.#closed;
     const choices = new Map<Sequence, ChatChoice>();
     const parser = parserOptions(request, prompt, this.#parts.template, constraint);
     const before = request.prompt !== undefined || request.continueFinalMessage === true ? promptTokens : undefined;
-    const matchers = await this.#startMatchers(constraint, request.n ?? 1);
+    const matchers = await this.#startMatchers(forced ?? constraint, request.n ?? 1);
     for (const [index, matcher] of matchers.entries()) {
       const place = { salt: request.cacheSalt ?? '', priority: this.#parts.priorities ? (request.priority ?? 0) : 0 };
       const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...place });
@@ -175,7 +185,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
       const { skipSpecialTokens = true } = request;
       // Stop sequences end text, and a constrained answer of tool calls alone has none.
       const stop = constraint?.type === 'tool_calls' ? [] : (request.stop ?? []);
-      choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before }));
+      const reportsEnd = request.prompt !== undefined;
+      choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before, reportsEnd }));
     }
     const job: Job = { request, events, choices, started: false, unfinished: choices.size, paused: false };
     try {
@@ -189,9 +200,14 @@ export class ChatEngine implements TaskOperations<'chat'> {
     return job;
   }
 
-  /** Compiles the constraint into one grammar matcher per choice. The engine may be closed meanwhile; then this throws. */
-  async #startMatchers(constraint: Constraint | undefined, count: number): Promise<readonly (GrammarMatcher | undefined)[]> {
-    if (!constraint) return Array.from({ length: count }, () => undefined);
+  /** Makes a matcher per choice of forced tokens, or of a constraint, which is compiled. The engine may be closed meanwhile; then this throws. */
+  async #startMatchers(
+    constraint: readonly number[] | Constraint | undefined,
+    count: number,
+  ): Promise<readonly (TokenMatcher | undefined)[]> {
+    const each = <Matcher>(make: () => Matcher): Matcher[] => Array.from({ length: count }, make);
+    if (!constraint) return each(() => undefined);
+    if (!('type' in constraint)) return each(() => new ForcedTokens(constraint, this.#parts.vocabulary));
     const matchers = await this.#parts.grammars.startSeveral(constraint, count);
     if (!this.#closed) return matchers;
     for (const matcher of matchers) matcher.dispose();
@@ -202,8 +218,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
   #checkLength = (text: string, param: string): void => this.#parts.texts.refuseLonger(text, this.#parts.context, param);
 
   /** Most tokens that the answer may have. Throws EngineError('context_length_exceeded') if prompt and answer do not fit the context. */
-  #maxTokens(prompt: number, { maxTokens: asked, prompt: raw }: ChatRequest): number {
+  #maxTokens(given: number, { maxTokens, prompt: raw, forcedTokens: forced }: ChatRequest): number {
     const { context, truncates } = this.#parts;
+    const [prompt, asked] = forced ? [given + forced.length, undefined] : [given, maxTokens];
     const param = raw === undefined ? 'messages' : 'prompt';
     if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param });
     if (prompt >= context || (!truncates && prompt + (asked ?? 1) > context)) {
@@ -213,7 +230,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
         details: { promptTokens: prompt, contextLength: context },
       });
     }
-    return Math.min(asked ?? Infinity, context - prompt);
+    return forced?.length ?? Math.min(asked ?? Infinity, context - prompt);
   }
 
   /** Starts the step loop unless it is running. */
@@ -290,7 +307,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#counters.generatedTokens++;
     const stopped = request.stopTokenIds?.includes(token) ?? false;
     const allowed = choice.matcher?.accept(token) ?? true;
-    const ended = stopped || !allowed || choice.matcher?.terminated === true || (this.#parts.eos.has(token) && !request.ignoreEos);
+    const mayEnd = !request.ignoreEos && !request.forcedTokens;
+    const ended = stopped || !allowed || choice.matcher?.terminated === true || (mayEnd && this.#parts.eos.has(token));
     const last = ended || sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
     let taken: ReturnType<ChatChoice['take']>;
     try {
@@ -315,7 +333,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     if (!paused) this.#wake();
   }
 
-  #refreshMask(sequence: Sequence, matcher: GrammarMatcher): void {
+  #refreshMask(sequence: Sequence, matcher: TokenMatcher): void {
     sequence.mask = undefined;
     const failed = (error: unknown): void => {
       const job = this.#jobs.get(sequence);

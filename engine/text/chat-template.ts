@@ -81,6 +81,11 @@ export class ChatTemplate {
     }
   }
 
+  /** Its Jinja source; undefined for a base model without one. */
+  get source(): string | undefined {
+    return this.isPlain ? undefined : this.#source;
+  }
+
   /** Whether there is no template (a base model). The tokenizer then has to add the special tokens that a template would write. */
   get isPlain(): boolean {
     return this.#template === undefined;

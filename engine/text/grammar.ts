@@ -248,8 +248,21 @@ function refuse(problem: SchemaProblem | undefined, param: string): void {
   throw new EngineError('invalid_json_schema', `schema at ${problem.pointer}: ${problem.message} ('${problem.keyword}')`, { param });
 }
 
+/** Says which token an answer may have next. */
+export interface TokenMatcher {
+  /** Token mask of the current state: bit `id & 31` of word `id >> 5` is 1 if the token is allowed. */
+  bitmask(): Promise<Int32Array>;
+  /** The token mask of the current state if it has been computed; else undefined. */
+  readonly mask: Int32Array | undefined;
+  /** Advances by a token; false, without effect, if the mask does not allow it or is not computed yet. */
+  accept(token: number): boolean;
+  /** Whether a stop token has been accepted. */
+  readonly terminated: boolean;
+  dispose(): void;
+}
+
 /** The grammar state of one sequence. It keeps the accepted tokens, so that it can be reopened when the thread that computes its masks is lost. */
-export class GrammarMatcher {
+export class GrammarMatcher implements TokenMatcher {
   readonly #stopTokenIds: ReadonlySet<number>;
   readonly #open: (tokens: readonly number[]) => Promise<OpenMatcher>;
   readonly #tokens: number[] = [];
@@ -269,17 +282,15 @@ export class GrammarMatcher {
     this.#mask = this.#note(this.#opened.then(({ mask }) => mask));
   }
 
-  /** Token mask of the current state: bit `id & 31` of word `id >> 5` is 1 if the token is allowed. Rejects if the grammar fails in its thread. */
+  /** Rejects if the grammar fails in its thread. */
   bitmask(): Promise<Int32Array> {
     return this.#mask;
   }
 
-  /** The token mask of the current state if it has been computed; else undefined. */
   get mask(): Int32Array | undefined {
     return this.#known;
   }
 
-  /** Advances by a token; false, without effect, if the mask does not allow it or is not computed yet. */
   accept(token: number): boolean {
     if (((this.#known?.[token >> 5] ?? 0) >>> (token & 31) & 1) === 0) return false; // prettier-ignore
     this.#terminated = this.#stopTokenIds.has(token);
@@ -294,7 +305,6 @@ export class GrammarMatcher {
     this.#advance({ rollback: count });
   }
 
-  /** Whether a stop token has been accepted. */
   get terminated(): boolean {
     return this.#terminated;
   }

@@ -6,7 +6,7 @@ import { missingParameter, unsupportedParameter, unsupportedValue } from '../htt
 import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
 import { list } from '../body/bounded.ts';
-import { NULL, absent, describeBody, describeModel, given } from '../body/describe.ts';
+import { NULL, absent, describeBody, describeModel } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
@@ -50,7 +50,6 @@ export function describeCompletionBody({ maxRunningRequests, ...names }: ChatLim
     properties: { ...properties, n: describeChoices(maxRunningRequests), suffix: { const: '' } },
     rules: [
       DELIVERY_RULE,
-      { not: { allOf: [given('echo', { const: true }), given('logprobs')] } },
       { if: absent('n'), then: { properties: { best_of: { enum: [1, null] } } } },
       { if: absent('max_tokens'), then: { properties: { min_tokens: { anyOf: [{ maximum: DEFAULT_MAX_TOKENS }, NULL] } } } },
     ],
@@ -64,8 +63,6 @@ export function parseCompletionBody(body: Readonly<Record<string, unknown>>, lim
   const { n = 1, logprobs, echo = false } = fields;
   if (fields.suffix !== undefined && fields.suffix !== '') throw unsupportedParameter('suffix');
   if (fields.best_of !== undefined && fields.best_of !== n) throw unsupportedValue('best_of', "'best_of' can only be 'n'");
-  if (echo && logprobs !== undefined)
-    throw unsupportedValue('echo', "'echo' with 'logprobs': a prompt's log-probabilities are not computed");
   const prompts = toPrompts(fields.prompt);
   checkChoices(n, limits.maxRunningRequests);
   checkChoices(n * prompts.length, limits.maxRunningRequests, 'prompt');

@@ -1,15 +1,18 @@
 /** POST /v1/completions: continues raw prompts, as one JSON body or as SSE. */
-import type { FinishReason } from '../../engine/api.ts';
+import type { ChatRequest, FinishReason } from '../../engine/api.ts';
 import { finite } from './answer.ts';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';
 import type { Choice, Delta } from './answer.ts';
 import type { ListenerContext } from '../http/context.ts';
 import type { ChatLimits } from './schema.ts';
+import { EngineError } from '../../engine/errors.ts';
+import { invalidValue } from '../http/errors.ts';
 import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { describeCompletionBody, parseCompletionBody } from './completion-schema.ts';
 import { jsonBody } from '../body/describe.ts';
 import { readJsonObject } from '../body/json-body.ts';
+import { defined } from '../body/validate.ts';
 
 /** The route of text completions. */
 export function completionRoute(context: ListenerContext, limits: ChatLimits): Route {
@@ -24,16 +27,12 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
       const call = parseCompletionBody(await readJsonObject(request, context.bodies, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream, prompts: call.prompts.length });
-      const spell = async (prompt: string | readonly number[]) => (typeof prompt === 'string' ? prompt : context.engine.detokenize(prompt));
-      const echoed = call.echo ? await Promise.all(call.prompts.map(spell)) : [];
-      const choices = Array.from(
-        { length: call.requests.length * call.n },
-        (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)] ?? ''),
-      );
       // If one prompt fails, the others are aborted.
       const ended = new AbortController();
       const signal = AbortSignal.any([job.signal, ended.signal]);
       try {
+        const echoed = call.echo ? await Promise.all(call.requests.map((one) => echo(context.engine, one, signal))) : [];
+        const choices = Array.from({ length: call.requests.length * call.n }, (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)]));
         const events = call.requests.map((one) => context.engine.chat(one, signal));
         const sources = countEvents(context, job, events);
         const objects = ['text_completion', 'text_completion'] as const;
@@ -48,29 +47,32 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
 
 interface TextLogprobs {
   readonly tokens: string[];
-  readonly token_logprobs: number[];
+  /** Null for the first token of a prompt, which nothing precedes. */
+  readonly token_logprobs: (number | null)[];
   /** For each token: log-probabilities of the likeliest tokens and of the chosen one, by spelling. */
-  readonly top_logprobs: Record<string, number>[];
+  readonly top_logprobs: (Record<string, number> | null)[];
   /** Offset of each token in the text, in UTF-16 code units. */
   readonly text_offset: number[];
 }
 
-/** One choice of POST /v1/completions; `echoed` is the prompt if the request asked to repeat it, else ''. */
+/** One choice of POST /v1/completions; `echoed` is the prompt if the request asked to repeat it. */
 class TextChoice implements Choice {
   readonly #index: number;
-  readonly #echoed: string;
+  readonly #echoed: Echo | undefined;
   #text: string;
-  #offset = 0;
+  #offset: number;
   #logprobs: TextLogprobs | undefined;
 
-  constructor(index: number, echoed: string) {
+  constructor(index: number, echoed: Echo | undefined) {
     this.#index = index;
     this.#echoed = echoed;
-    this.#text = echoed;
+    this.#text = echoed?.text ?? '';
+    this.#offset = echoed?.logprobs ? this.#text.length : 0;
+    this.#logprobs = structuredClone(echoed?.logprobs);
   }
 
   begin(): object | undefined {
-    return this.#echoed === '' ? undefined : this.#chunk(this.#echoed);
+    return this.#echoed && this.#chunk(this.#echoed.text, this.#echoed.logprobs);
   }
 
   take({ text, logprobs }: Delta): object {
@@ -100,15 +102,62 @@ class TextChoice implements Choice {
 
   #describe(logprobs: NonNullable<Delta['logprobs']>): TextLogprobs {
     const all = emptyLogprobs();
-    for (const { token, logprob, top } of logprobs) {
-      all.tokens.push(token);
-      all.token_logprobs.push(finite(logprob));
-      all.top_logprobs.push(Object.fromEntries([...top, { token, logprob }].map((one) => [one.token, finite(one.logprob)])));
+    for (const one of logprobs) {
+      addLogprob(all, one);
       all.text_offset.push(this.#offset);
-      this.#offset += token.length;
+      this.#offset += one.token.length;
     }
     return all;
   }
+}
+
+/** A prompt as it is repeated, with its log-probabilities if the request asked for those. */
+interface Echo {
+  readonly text: string;
+  readonly logprobs?: TextLogprobs;
+}
+
+type Engine = ListenerContext['engine'];
+
+/** Spells out a request's prompt. Its log-probabilities are those of an answer to its first token that is held to the others. */
+async function echo(engine: Engine, { logprobs: top, ...request }: ChatRequest, signal: AbortSignal): Promise<Echo> {
+  const { prompt = '', cacheSalt, priority } = request;
+  const text = typeof prompt === 'string' ? prompt : await engine.detokenize(prompt).catch(nameField);
+  if (top === undefined) return { text };
+  const [first, ...forcedTokens] = typeof prompt === 'string' ? await engine.tokenize({ prompt }) : prompt;
+  const beginning = first === undefined ? '' : await engine.detokenize([first]);
+  const logprobs: TextLogprobs = { tokens: [beginning], token_logprobs: [null], top_logprobs: [null], text_offset: [] };
+  if (forcedTokens.length > 0) {
+    const asked = defined({
+      messages: [],
+      prompt: [first!],
+      forcedTokens,
+      sampling: { temperature: 0 },
+      logprobs: top,
+      cacheSalt,
+      priority,
+    });
+    for await (const event of engine.chat(asked, signal)) {
+      for (const one of (event.type === 'delta' && event.logprobs) || []) addLogprob(logprobs, one);
+    }
+  }
+  // From the end: what a tokenizer puts before a text takes no room in it.
+  let offset = text.length;
+  for (const token of logprobs.tokens.toReversed()) logprobs.text_offset.unshift((offset = Math.max(0, offset - token.length)));
+  return { text, logprobs };
+}
+
+/** Throws an error of spelling a prompt out, with this route's name for what was spelled. */
+function nameField(error: unknown): never {
+  if (!(error instanceof EngineError) || error.param !== 'tokens') throw error;
+  throw invalidValue('prompt', error.message.replace("'tokens'", "'prompt'"));
+}
+
+/** Appends a token's log-probability in the old form; its offset is left to the caller. */
+function addLogprob(to: TextLogprobs, { token, logprob, top }: NonNullable<Delta['logprobs']>[number]): void {
+  to.tokens.push(token);
+  to.token_logprobs.push(finite(logprob));
+  to.top_logprobs.push(Object.fromEntries([...top, { token, logprob }].map((one) => [one.token, finite(one.logprob)])));
 }
 
 const emptyLogprobs = (): TextLogprobs => ({ tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] });

@@ -1,4 +1,4 @@
-/** SGLang's routes around chat: /tokenize, /detokenize, and for administration /abort_request. */
+/** SGLang's routes around chat: /tokenize, /detokenize, vLLM's /tokenizer_info, and for administration /abort_request. */
 import type { Request, Response } from 'express';
 import { requestAborted } from '../../engine/errors.ts';
 import type { ListenerContext } from '../http/context.ts';
@@ -31,7 +31,7 @@ async function byPieces<Item extends { readonly length: number }, Result>(
   return results;
 }
 
-/** /v1/tokenize and /v1/detokenize. */
+/** /v1/tokenize, /v1/detokenize and /v1/tokenizer_info. */
 export function tokenRoutes(context: ListenerContext): Route[] {
   const { engine } = context;
   return [
@@ -77,6 +77,17 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           : await engine.detokenize(tokens as number[]);
         // vLLM calls it `prompt`, SGLang `text`.
         response.json({ prompt: text, text });
+      }, NO_ANSWER),
+    },
+    {
+      method: 'get',
+      path: '/v1/tokenizer_info',
+      summary: 'Special tokens and chat template',
+      tags: ['tokens'],
+      handler: context.job(async (_request, response) => {
+        const { bosToken, eosToken, chatTemplate } = await engine.tokenizerInfo();
+        // Names of tokenizer_config.json, as vLLM answers with.
+        response.json({ bos_token: bosToken, eos_token: eosToken, chat_template: chatTemplate });
       }, NO_ANSWER),
     },
   ];

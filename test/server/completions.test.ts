@@ -79,6 +79,63 @@ describe('a text completion', () => {
     });
   });
 
+  test('has those of its prompt where it repeats it', async () => {
+    const { chat, engine } = await startListeners();
+    const scored = (token: string, logprob: number) => ({
+      text: token,
+      logprobs: [{ token, bytes: [...Buffer.from(token)], logprob, top: [] }],
+    });
+    const answered = engine.chat.bind(engine);
+    engine.chat = (request, signal) => {
+      engine.options = { deltas: request.forcedTokens ? [scored('n', -2), scored('e', -Infinity)] : [scored('!', -1)] };
+      return answered(request, signal);
+    };
+    const tokens = await postJson(chat + PATH, {
+      ...GOOD,
+      prompt: [79, 110, 101],
+      echo: true,
+      logprobs: 1,
+      cache_salt: 'x',
+      max_tokens: 1,
+    });
+    const expected = {
+      tokens: ['O', 'n', 'e', '!'],
+      token_logprobs: [null, -2, -9999, -1],
+      top_logprobs: [null, { n: -2 }, { e: -9999 }, { '!': -1 }],
+      text_offset: [0, 1, 2, 3],
+    };
+    expect(tokens.json.choices).toEqual([expect.objectContaining({ text: 'One!', logprobs: expected })]);
+    expect(engine.chats).toEqual([
+      { messages: [], prompt: [79], forcedTokens: [110, 101], sampling: { temperature: 0 }, logprobs: 1, cacheSalt: 'x' },
+      { messages: [], prompt: [79, 110, 101], sampling: {}, logprobs: 1, cacheSalt: 'x', maxTokens: 1 },
+    ]);
+    const chunks: string[] = [];
+    const openai = new OpenAI({ baseURL: `${chat}/v1`, apiKey: 'unused' });
+    for await (const { choices } of await openai.completions.create({
+      ...GOOD,
+      prompt: [79, 110, 101],
+      echo: true,
+      logprobs: 1,
+      stream: true,
+    })) {
+      if (choices[0]?.logprobs) chunks.push(JSON.stringify(choices[0].logprobs.token_logprobs));
+    }
+    expect(chunks).toEqual(['[null,-2,-9999]', '[-1]']);
+  });
+
+  test('counts no room for what the tokenizer puts before a prompt', async () => {
+    const { chat, engine } = await startListeners();
+    const one = (token: string) => ({ text: token, logprobs: [{ token, bytes: [...Buffer.from(token)], logprob: -1, top: [] }] });
+    engine.options = { deltas: ['O', 'n'].map(one) };
+    const { json } = await postJson(chat + PATH, { ...GOOD, prompt: 'On', echo: true, logprobs: 0 });
+    expect(engine.chats[0]).toMatchObject({ prompt: [1], forcedTokens: [79, 110] });
+    // The fake engine answers with the same two tokens again.
+    expect(json.choices[0]).toMatchObject({
+      text: 'OnOn',
+      logprobs: { tokens: ['\u0001', 'O', 'n', 'O', 'n'], text_offset: [0, 0, 1, 2, 3] },
+    });
+  });
+
   test('streams through the official client', async () => {
     const { chat } = await startListeners({ words: [' upon', ' a'] });
     const openai = new OpenAI({ baseURL: `${chat}/v1`, apiKey: 'unused' });
@@ -125,6 +182,12 @@ describe('a text completion', () => {
     await until(() => engine.aborted === 2);
   });
 
+  test.each([{ echo: true }, { echo: true, logprobs: 1 }])('with %j and a token that there is not is refused by name', async (fields) => {
+    const { chat } = await startListeners();
+    const { status, json } = await postJson(chat + PATH, { ...GOOD, ...fields, prompt: [65, 0x110000] });
+    expect({ status, ...json.error }).toMatchObject({ status: 400, code: 'invalid_value', param: 'prompt' });
+  });
+
   test.each([
     ['no prompt', { prompt: undefined }, 'missing_required_parameter', 'prompt'],
     ['no prompts', { prompt: [] }, 'invalid_value', 'prompt'],
@@ -136,7 +199,6 @@ describe('a text completion', () => {
     ['a suffix', { suffix: 'x' }, 'unsupported_parameter', 'suffix'],
     ['the best of more', { best_of: 3 }, 'unsupported_value', 'best_of'],
     ['six alternatives', { logprobs: 6 }, 'invalid_value', 'logprobs'],
-    ["the prompt's log-probabilities", { echo: true, logprobs: 1 }, 'unsupported_value', 'echo'],
     ['more prompts than run at once', { prompt: ['a', 'b', 'c'], n: 2 }, 'invalid_value', 'prompt'],
     ['nothing to generate', { max_tokens: 0 }, 'invalid_value', 'max_tokens'],
     ['at least more than at most', { min_tokens: 17 }, 'invalid_value', 'min_tokens'],

@@ -19,6 +19,8 @@ describe('tokens', () => {
 
   test('become text again', async () => {
     const { chat } = await startListeners();
+    const info = { bos_token: '\u0001', eos_token: null, chat_template: '{{ messages[0].content }}' };
+    for (const path of ['/tokenizer_info', '/v1/tokenizer_info']) expect(await (await fetch(chat + path)).json()).toEqual(info);
     expect((await postJson(`${chat}/v1/detokenize`, { tokens: [72, 105] })).json).toEqual({ prompt: 'Hi', text: 'Hi' });
     expect((await postJson(`${chat}/detokenize`, { tokens: [[72], [105]] })).json).toEqual({ prompt: ['H', 'i'], text: ['H', 'i'] });
   });

@@ -11,6 +11,7 @@ import type {
   SpeechEvent,
   SpeechRequest,
   TokenizeRequest,
+  TokenizerInfo,
   TranscriptionEvent,
   TranscriptionRequest,
 } from '../../engine/api.ts';
@@ -152,6 +153,10 @@ export class FakeEngine extends Refusing implements Engine {
   async detokenize(tokens: readonly number[]): Promise<string> {
     if (tokens.some((token) => token > 0x10ffff)) throw new EngineError('invalid_request', 'no such token', { param: 'tokens' });
     return String.fromCodePoint(...tokens);
+  }
+
+  async tokenizerInfo(): Promise<TokenizerInfo> {
+    return { bosToken: '\u0001', eosToken: null, chatTemplate: '{{ messages[0].content }}' };
   }
 
   async flushCache(): Promise<void> {
