@@ -19,6 +19,7 @@ describe.skipIf(findChromium() === undefined)('fields', () => {
   afterAll(() => servers?.close());
   beforeEach(async () => {
     engine.options = {};
+    engine.transcriptions.length = 0;
     context = await servers.context();
   });
   afterEach(() => context.close());
@@ -64,6 +65,52 @@ describe.skipIf(findChromium() === undefined)('fields', () => {
     const page = await openPage(context, servers.url, 'transcribe');
     await page.getByLabel('Names and words to expect').pressSequentially('Parley');
     expect(await page.evaluate(() => localStorage.getItem('parley.settings.1'))).toContain('"prompt":"Parley"');
+  });
+
+  /** A transcript of two segments, "Heard" and "2.00 seconds.". */
+  const transcript = async (page: Page): Promise<void> => {
+    const samples = Float32Array.from({ length: 32000 }, (_, i) => 0.3 * Math.sin(i / 20));
+    const buffer = Buffer.from(wavFile(samples, { encoding: 's16', sampleRate: 16000 }));
+    await page.locator('.intake input').setInputFiles({ name: 'two.wav', mimeType: 'audio/wav', buffer });
+    await page.waitForSelector('.transcript[data-status="done"]');
+  };
+  const segment = (page: Page, index: number) => page.locator('.segments-list p').nth(index);
+
+  test('a correction that is typed or pasted as several lines is one line, and is shown once', async () => {
+    const page = await openPage(context, servers.url, 'transcribe');
+    await transcript(page);
+    const other = await openPage(context, servers.url, 'transcribe');
+    await segment(page, 0).click();
+    await page.keyboard.press('End');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('every');
+    await page.keyboard.insertText('\nword');
+    const shown = (of: Page): Promise<string> => segment(of, 0).evaluate((element) => element.innerHTML);
+    await expect.poll(() => shown(other)).toBe('Heard every word');
+    await segment(page, 1).click();
+    await expect.poll(() => shown(page)).toBe('Heard every word');
+    // A text that is all deleted leaves nodes of the browser's own.
+    await segment(page, 0).fill('');
+    await segment(page, 1).click();
+    await expect.poll(() => shown(page)).toBe('');
+    await segment(page, 0).pressSequentially('Said');
+    await segment(page, 1).click();
+    await expect.poll(() => shown(other)).toBe('Said');
+    expect(await shown(page)).toBe('Said');
+  });
+
+  test('what another tab corrects in a transcript leaves the caret of one who types where it is', async () => {
+    const page = await openPage(context, servers.url, 'transcribe');
+    await transcript(page);
+    const other = await openPage(context, servers.url, 'transcribe');
+    await segment(page, 1).click();
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.type('Two');
+    await expect.poll(() => segment(other, 1).innerText()).toBe('Two');
+    await segment(other, 0).fill('They heard');
+    await expect.poll(() => segment(page, 0).innerText()).toBe('They heard');
+    await page.keyboard.type(' seconds');
+    for (const tab of [page, other]) await expect.poll(() => segment(tab, 1).innerText()).toBe('Two seconds');
   });
 
   test('Alt and an arrow key walk the messages from the composer, and are left to other fields', async () => {

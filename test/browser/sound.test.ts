@@ -146,6 +146,67 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     }
   });
 
+  /** More than a second has been said: Chromium's microphone beeps twice in it. */
+  const said = async (page: Page): Promise<void> => {
+    await page.getByText('Listening.').waitFor();
+    await page.waitForFunction(() => Number(document.querySelector<HTMLElement>('.talk')!.dataset['seconds']) > 1);
+  };
+
+  test('a key that is held to talk and let go elsewhere ends it, and the next one is heard; a menu button does not talk', async () => {
+    const page = await openPage(context, url);
+    await allow(page);
+    const talk = page.locator('.talk');
+    await talk.click({ button: 'right' });
+    expect(await talk.innerText()).toBe('Hold to talk');
+    await talk.focus();
+    await page.keyboard.down('Space');
+    await said(page);
+    await page.keyboard.press('Tab');
+    await page.keyboard.up('Space');
+    await page.locator('.message.assistant[data-status="done"]').waitFor();
+    await page.keyboard.press('Escape');
+    await talk.focus();
+    await page.keyboard.down('Space');
+    await said(page);
+    await page.keyboard.up('Space');
+    await expect.poll(() => page.locator('.message.assistant[data-status="done"]').count()).toBe(2);
+  });
+
+  test('what was said in a conversation that is deleted is not asked there: it would bring it back', async () => {
+    const page = await openPage(context, url);
+    await allow(page);
+    await ask(page, 'Hi');
+    const asked = engine.chats.length;
+    engine.options = { delay: 1e6 };
+    await page.locator('.talk').click();
+    await said(page);
+    await page.locator('.talk').click();
+    await page.getByText('Writing down').waitFor();
+    await page.getByRole('button', { name: 'Delete Hi' }).click();
+    await page.locator('.voice-strip').waitFor({ state: 'detached' });
+    expect(engine.chats.length).toBe(asked);
+  });
+
+  test('a spoken answer has a button that silences it, while it is written and after that', async () => {
+    const page = await openPage(context, url);
+    await allow(page);
+    const answer = { status: 200, headers: { 'access-control-allow-origin': '*' }, contentType: 'audio/wav', body: tone(60, 24000) };
+    await page.route('**/audio/speech', (route) => route.fulfill(answer));
+    // One answer that goes on, and one that ends.
+    for (const [words, button] of [
+      [1000, 'Stop'],
+      [1, 'Stop speaking'],
+    ] as const) {
+      engine.options = { words: Array.from({ length: words }, () => 'This is a sentence of the answer. '), delay: 100 };
+      await page.locator('.talk').click();
+      await said(page);
+      await page.locator('.talk').click();
+      await page.getByText('Speaking.').waitFor();
+      await page.getByRole('button', { name: button, exact: true }).click();
+      await page.getByText('Speaking.').waitFor({ state: 'detached' });
+    }
+  });
+
   test('an answer that is read aloud is silent when it is replaced, and when its conversation is deleted', async () => {
     const page = await openPage(context, url);
     engine.options = { words: ['This is a sentence of the answer. '.repeat(100)] };

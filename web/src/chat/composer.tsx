@@ -132,6 +132,8 @@ function TalkButton({ voice, conversation }: { voice: VoiceLoop; conversation: C
       aria-pressed={listening}
       data-seconds={voice.seconds.value.toFixed(1)}
       onPointerDown={(event) => {
+        // The other buttons of a mouse open menus and go back.
+        if (event.button !== 0) return;
         event.currentTarget.setPointerCapture(event.pointerId);
         press();
       }}
@@ -148,6 +150,8 @@ function TalkButton({ voice, conversation }: { voice: VoiceLoop; conversation: C
         event.preventDefault();
         release();
       }}
+      // A key or pointer that is let go elsewhere, in another window for example, is not heard of here.
+      onBlur={release}
       // Assistive technology (a screen reader, voice control) sends a click alone, without pointer or key events.
       onClick={(event) => {
         if (event.detail !== 0) return;

@@ -1,6 +1,7 @@
 /** A transcript under its waveform, to follow, correct and save. */
-import { useComputed } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useComputed, useSignal } from '@preact/signals';
+import type { TargetedEvent } from 'preact';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { Player } from '../audio/player.ts';
 import { Trace } from '../ui/trace.tsx';
@@ -67,21 +68,54 @@ function Segments({ transcript, player }: Props) {
           >
             {clock(segment.start)}
           </button>
-          <p
-            dir="auto"
-            contentEditable="plaintext-only"
-            role="textbox"
-            aria-label="Text, can be corrected"
-            onInput={(event) => transcript.correct(app, segment, event.currentTarget.textContent ?? '')}
-            onBlur={() => transcript.settle()}
-          >
-            {segment.text.trim()}
-          </p>
+          <SegmentText
+            text={segment.text.trim()}
+            onInput={(text) => transcript.correct(app, segment, text)}
+            onLeave={() => transcript.settle()}
+          />
         </li>
       ))}
     </ol>
   );
 }
+
+interface SegmentTextProps {
+  readonly text: string;
+  readonly onInput: (text: string) => void;
+  readonly onLeave: () => void;
+}
+
+/**
+ * A segment's text, which can be corrected. The element holds it, and not the rendering: a browser makes nodes of its own where lines are
+ * typed or pasted, and what other tabs store must not move the caret of a person who types.
+ */
+function SegmentText({ text, onInput, onLeave }: SegmentTextProps) {
+  const element = useRef<HTMLParagraphElement>(null);
+  const isFocused = useSignal(false);
+  useLayoutEffect(() => {
+    const { textContent, childElementCount } = element.current!;
+    // Only what differs is replaced: a focus that comes back to the window finds its caret where it was.
+    if (!isFocused.peek() && (textContent !== text || childElementCount > 0)) element.current!.textContent = text;
+  }, [text, isFocused.value]);
+  return (
+    <p
+      ref={element}
+      dir="auto"
+      contentEditable="plaintext-only"
+      role="textbox"
+      aria-label="Text, can be corrected"
+      onFocus={() => (isFocused.value = true)}
+      onInput={(event) => onInput(typedText(event))}
+      onBlur={() => {
+        onLeave();
+        isFocused.value = false;
+      }}
+    />
+  );
+}
+
+/** The text of an element that is typed into, as one line: with a break, words of two lines would be one word. */
+const typedText = ({ currentTarget }: TargetedEvent<HTMLElement>): string => currentTarget.innerText.replace(/\s*\n\s*/g, ' ');
 
 function ResultActions({ transcript, player }: Props) {
   const app = useApp();

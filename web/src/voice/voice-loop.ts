@@ -31,8 +31,8 @@ export class VoiceLoop {
   #opening: Promise<void> | undefined;
   #abort = new AbortController();
   #conversation: Conversation | undefined;
-  /** The message that is being spoken, or will be once it is written. */
-  readonly #heard = signal<{ readonly conversation: Conversation; readonly id: string } | undefined>(undefined);
+  /** The conversation that is talked in, and in it the message that is being spoken, or will be once it is written. */
+  readonly #heard = signal<{ readonly conversation: Conversation; readonly id?: string } | undefined>(undefined);
 
   constructor(app: Services) {
     this.#app = app;
@@ -60,7 +60,7 @@ export class VoiceLoop {
       if (this.phase.peek() === 'starting') this.phase.value = 'listening';
     } catch (error) {
       // What stopped it decides what follows.
-      if (!isAbort(error)) this.#fail(error);
+      if (!isAbort(error)) this.#fail(messageOf(error));
     }
   }
 
@@ -72,24 +72,18 @@ export class VoiceLoop {
     // The microphone may not have opened, or it was stopped, or another press has finished it.
     if (signal.aborted || this.phase.peek() !== 'listening') return;
     this.phase.value = 'transcribing';
+    this.#heard.value = { conversation };
     const samples = await this.#microphone.stop();
     if (signal.aborted) return;
-    if (samples.length < SHORTEST_RECORDING * CAPTURE_RATE || rms(samples) < SILENCE) {
-      this.phase.value = 'idle';
-      this.problem.value = 'Nothing was heard. Hold the button while you talk.';
-      return;
-    }
+    if (samples.length < SHORTEST_RECORDING * CAPTURE_RATE || rms(samples) < SILENCE)
+      return this.#fail('Nothing was heard. Hold the button while you talk.');
     try {
       const text = await this.#transcribe(samples, signal);
       if (signal.aborted) return;
-      if (text === '') {
-        this.phase.value = 'idle';
-        this.problem.value = 'No words were found in what was said.';
-        return;
-      }
+      if (text === '') return this.#fail('No words were found in what was said.');
       await this.#answer(conversation, text, signal);
     } catch (error) {
-      if (!isAbort(error) && !signal.aborted) this.#fail(error);
+      if (!isAbort(error) && !signal.aborted) this.#fail(messageOf(error));
     }
   }
 
@@ -124,14 +118,16 @@ export class VoiceLoop {
   }
 
   /**
-   * Stops speaking a message that is in none of these conversations any more, because its stop button is gone too. Reads signals, so an
-   * effect that calls this runs again at every change.
+   * Stops speaking a message that is in none of these conversations any more, because its stop button is gone too, and drops what was said
+   * in a conversation that is gone: the question would bring it back. Reads signals, so an effect that calls this runs again at every
+   * change.
    */
   keepTo(conversations: readonly Conversation[]): void {
     const heard = this.#heard.value;
     if (!heard) return;
     const { conversation, id } = heard;
-    if (!conversations.includes(conversation) || conversation.messages.value.every((message) => message.id !== id)) this.hush();
+    const isThere = conversations.includes(conversation);
+    if (!isThere || (id !== undefined && conversation.messages.value.every((message) => message.id !== id))) this.hush();
   }
 
   /**
@@ -161,9 +157,14 @@ export class VoiceLoop {
       for (const sentence of event.type === 'text' ? splitter.push(event.text) : splitter.flush()) queue.add(sentence);
       if (event.type === 'end') queue.end();
     });
-    this.#heard.value = { conversation, id: conversation.messages.peek().at(-1)!.id };
+    const answer = conversation.messages.peek().at(-1)!;
+    this.#heard.value = { conversation, id: answer.id };
+    this.speakingId.value = answer.id;
     await written;
+    if (signal.aborted) return;
     this.#conversation = undefined;
+    // An answer that the person stops is not to be read on.
+    if (answer.status.peek() === 'stopped') this.hush();
     await spoken;
   }
 
@@ -199,9 +200,10 @@ export class VoiceLoop {
     this.#heard.value = undefined;
   }
 
-  #fail(error: unknown): void {
+  #fail(problem: string): void {
     this.phase.value = 'idle';
-    this.problem.value = messageOf(error);
+    this.#heard.value = undefined;
+    this.problem.value = problem;
   }
 }
 
