@@ -13,8 +13,8 @@ import { REMOVE, SetupError, isForbidden, replaceFolder, runNpm, say, shown } fr
 import { hasApt, libraryFolders, osRelease, unpackPackages } from './apt.mjs';
 
 const FOLDER = join(CACHE, 'drivers');
-/** Debian 12's own Mesa (22.3) lacks features that WebGPU requires; its backports have a newer one. */
-const TOO_OLD = { debian: 12 };
+/** The last release of Debian whose own Mesa (22.3) lacks features that WebGPU requires. */
+const LAST_TOO_OLD = 12;
 
 /** The npm package whose archive has SwiftShader's driver and a Vulkan loader, and that archive's hash. */
 const SWIFTSHADER = {
@@ -69,10 +69,12 @@ export function planDrivers({ platform, arch, release, apt, unpacked }) {
   if (platform !== 'linux') return [];
   const { ID = '', ID_LIKE = '', VERSION_ID, VERSION_CODENAME } = release;
   const isDebian = [ID, ...ID_LIKE.split(' ')].some((name) => ['debian', 'ubuntu'].includes(name));
-  const suite = Number(VERSION_ID) <= TOO_OLD[ID] ? { suite: `${VERSION_CODENAME}-backports` } : {};
+  // Debian's backports have a newer Mesa, which compiles kernels faster and is what a first start waits for. Testing has no number, and no backports.
+  const [hasBackports, hasOwn] = [ID === 'debian' && VERSION_ID !== undefined, ID !== 'debian' || !(Number(VERSION_ID) <= LAST_TOO_OLD)];
+  const mesa = [...(hasBackports ? [{ suite: `${VERSION_CODENAME}-backports` }] : []), ...(hasOwn ? [{}] : [])];
   return [
     ...['mesa', 'swiftshader'].filter((driver) => unpacked.includes(driver)).map((driver) => ({ driver, fetch: false })),
-    ...(apt && isDebian ? [{ driver: 'mesa', fetch: true, ...suite }] : []),
+    ...(apt && isDebian ? mesa.map((from) => ({ driver: 'mesa', fetch: true, ...from })) : []),
     ...(arch === 'x64' ? [{ driver: 'swiftshader', fetch: true }] : []),
   ];
 }

@@ -43,7 +43,11 @@ describe('the order of the ways to a driver', () => {
 
   test.each([
     ['Debian 12: its own Mesa is too old', {}, ['fetch mesa bookworm-backports', swiftshader]],
-    ['Debian 13', { release: { ID: 'debian', VERSION_ID: '13', VERSION_CODENAME: 'trixie' } }, ['fetch mesa', swiftshader]],
+    [
+      'Debian 13: its own Mesa where there are no backports',
+      { release: { ID: 'debian', VERSION_ID: '13', VERSION_CODENAME: 'trixie' } },
+      ['fetch mesa trixie-backports', 'fetch mesa', swiftshader],
+    ],
     ['Debian testing, which has no number', { release: { ID: 'debian', VERSION_CODENAME: 'forky' } }, ['fetch mesa', swiftshader]],
     ['Ubuntu', { release: { ID: 'ubuntu', ID_LIKE: 'debian', VERSION_ID: '24.04' } }, ['fetch mesa', swiftshader]],
     ['a child of Ubuntu', { release: { ID: 'linuxmint', ID_LIKE: 'ubuntu debian', VERSION_ID: '22' } }, ['fetch mesa', swiftshader]],
