@@ -1,11 +1,11 @@
 /** A model that is dropped anywhere on the page is added to the list, copied into the browser, and one click from being talked to. */
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { ask, greedyContext, openPage, waitForState } from './playground.ts';
+import { ask, greedyContext, openPage, show, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -118,5 +118,12 @@ describe.skipIf(findChromium() === undefined)('a model is dropped', () => {
     )();
     await page.locator('main.transcribe').getByText('clip.wav').first().waitFor();
     expect(await hint().count()).toBe(0);
+    // The browser knows no type of this one.
+    copyFileSync(join(ROOT, 'test', 'fixtures', 'parley-transcribe', 'clip.wav'), join(folder, 'Sound.CAF'));
+    await show(page, 'chat');
+    await (
+      await drag(join(folder, 'Sound.CAF'))
+    )();
+    await page.locator('main.transcribe').getByText('Sound.CAF').first().waitFor();
   });
 });

@@ -172,6 +172,15 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     await expect.poll(() => page.locator('.message.assistant[data-status="done"]').count()).toBe(2);
   });
 
+  test('a microphone that cannot be opened is explained, by the name of the error where that is all that it has', async () => {
+    const page = await openPage(context, url);
+    await page.evaluate(() => {
+      navigator.mediaDevices.getUserMedia = () => Promise.reject(new OverconstrainedError('channelCount'));
+    });
+    await page.locator('.talk').click();
+    await page.getByText('The microphone cannot be opened: OverconstrainedError').waitFor();
+  });
+
   test('what was said in a conversation that is deleted is not asked there: it would bring it back', async () => {
     const page = await openPage(context, url);
     await allow(page);

@@ -4,6 +4,7 @@ import type { Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from './app.ts';
 import type { App } from './app.ts';
+import { isSoundFile } from './audio/sound-file.ts';
 import { ChatView } from './chat/chat-view.tsx';
 import { DeviceView } from './device/device-view.tsx';
 import { droppedFiles, isModelDrop } from './models/dropped-model.ts';
@@ -100,7 +101,7 @@ function takeDroppedFiles({ adding, router, transcription }: App, hint: Signal<s
       void adding.take(droppedFiles(dropped));
       router.go('models');
     } else if (route !== 'transcribe') {
-      const recordings = [...dropped.files].filter(({ type }) => /^(audio|video)\//.test(type));
+      const recordings = [...dropped.files].filter(isSoundFile);
       if (recordings.length > 0) {
         void transcription.open(recordings);
         router.go('transcribe');

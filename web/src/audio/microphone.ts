@@ -100,12 +100,13 @@ function openContext(): AudioContext {
 }
 
 function explain(error: unknown): string {
-  const name = error instanceof DOMException ? error.name : '';
+  const name = error instanceof Error ? error.name : '';
   if (name === 'NotAllowedError')
     return 'The microphone is blocked for this page. Allow it with the icon beside the address, then try again.';
   if (name === 'NotFoundError') return 'No microphone was found. Connect one, then try again.';
   if (name === 'NotReadableError') return 'Another program is using the microphone. Close it there, then try again.';
-  return `The microphone cannot be opened: ${messageOf(error)}`;
+  // Some of the browsers' errors have a name only.
+  return `The microphone cannot be opened: ${messageOf(error) || name}`;
 }
 
 /** Root mean square of a block. */

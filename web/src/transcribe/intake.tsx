@@ -4,6 +4,7 @@ import type { Signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { MICROPHONE_GONE, Microphone } from '../audio/microphone.ts';
+import { SOUND_FILES } from '../audio/sound-file.ts';
 import { useIsReady } from '../engine-notice.tsx';
 import { isAbort } from '../failure.ts';
 import { isModelDrop } from '../models/dropped-model.ts';
@@ -91,7 +92,7 @@ function FileButton({ onFiles }: { onFiles: (files: readonly File[]) => void }) 
       Choose files
       <input
         type="file"
-        accept="audio/*,video/*,.wav"
+        accept={SOUND_FILES}
         class="hidden"
         multiple
         onChange={(event) => {
