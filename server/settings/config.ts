@@ -97,7 +97,8 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     engine: checkSplit({ ...engineSettings(settings, called), ...defined(sources), ...(vad && { vad: { path: vad.path } }) }, called),
     contextAsked: given.has('contextLength'),
     toggles: settings.dawnToggles,
-    host,
+    // As in a URL, which is where people copy it from.
+    host: host.replace(/^\[(.*)\]$/, '$1'),
     listeners,
     apiKey,
     adminKey,

@@ -123,6 +123,10 @@ describe('parseServerConfig', () => {
     expect(parseServerConfig(['--port', '0', '--speech-port', '0'], {}).listeners.map(({ port }) => port)).toEqual([0, 0, 3002]);
   });
 
+  test('an address of IPv6 may have the brackets of a URL', () => {
+    for (const given of ['[::1]', '::1']) expect(parseServerConfig(['--host', given], {}).host).toBe('::1');
+  });
+
   test('hosts and origins are compared as browsers send them', () => {
     const { origins } = parseServerConfig(['--allowed-hosts', 'AI.example', '--cors-origin', 'https://App.Example/,http://a:8080'], {});
     expect(origins).toEqual({ allowedHosts: ['ai.example'], corsOrigins: ['https://app.example', 'http://a:8080'] });
