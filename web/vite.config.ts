@@ -28,8 +28,12 @@ import type { ModelIndex, ModelManifest } from './src/models/manifest.ts';
 
 const WEB = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(WEB, '..');
-/** Modules of the engine only declare things, so a script takes of them what it names: the grammars' thread has no kernels. */
-const TREESHAKE = { moduleSideEffects: [{ test: /[\\/]engine[\\/][^?]*\.ts$/, sideEffects: false }] };
+/**
+ * Modules that only declare things, so that a script takes of them what it names. Those of the engine: the grammars' thread has no kernels.
+ * Hashes of the hub's client: they are for uploads, and the page lists models.
+ */
+const DECLARING = [/[\\/]engine[\\/][^?]*\.ts$/, /[\\/]@huggingface[\\/](blake3-jit|xetchunk-wasm)[\\/]/];
+const TREESHAKE = { moduleSideEffects: DECLARING.map((test) => ({ test, sideEffects: false })) };
 /** Compressing the page takes most of a build's time, as it should: the bundler warns of it, in the midst of what `npm start` says. */
 const CHECKS = { bundlerTimings: false };
 /** What stands in for Node-only modules when kernel cases run in a page (its self-test). */

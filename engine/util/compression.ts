@@ -1,5 +1,5 @@
 /** Compression ratio of a text, by which repetitive transcripts are recognised. */
-import { deflate } from 'pako/lib/deflate.js';
+import { deflate } from 'pako';
 
 /**
  * UTF-8 bytes of the text divided by its bytes as the reference zlib compresses them at its default level, as Python's `zlib.compress` does; 0
@@ -8,5 +8,5 @@ import { deflate } from 'pako/lib/deflate.js';
  */
 export function compressionRatio(text: string): number {
   const bytes = new TextEncoder().encode(text);
-  return bytes.length / deflate(bytes).length;
+  return bytes.length / deflate(bytes, { legacyHash: true }).length;
 }
