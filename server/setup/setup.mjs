@@ -131,8 +131,7 @@ export function buildPlayground() {
 
 /**
  * Builds the playground beside its place, so that a build that is stopped, or that of another process at the same time, leaves no half of a page there, and a server
- * serves none meanwhile. `always` replaces one that another process has built meanwhile. Returns whether
- * it was built.
+ * serves none meanwhile. `always` replaces one that another process has built meanwhile. Returns whether it was built.
  */
 export function build({ always = false } = {}) {
   const dist = dirname(PAGE);

@@ -282,6 +282,7 @@ function engineOf(server: number): number {
   return Number(children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engine-process')));
 }
 
+/** Without it a test cannot limit the files of a process. */
 const HAS_PRLIMIT = process.platform === 'linux' && spawnSync('prlimit', ['--version']).status === 0;
 
 /** Waits until the engine of a listener has been started again once, and is ready. */

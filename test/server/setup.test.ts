@@ -80,6 +80,7 @@ describe('the order of the ways to a driver', () => {
   });
 });
 
+// Other systems do not say how many there may be.
 test.skipIf(process.platform !== 'linux')('too few files that may be open are one line, before anything is read', () => {
   const script = 'ulimit -n 64; exec "$@"';
   for (const argv of [['server/setup/start.mjs'], ['server/parley.mjs', 'models']]) {
