@@ -7,11 +7,12 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
-import { basename, join, sep } from 'node:path';
+import { basename, join } from 'node:path';
 import { ROOT } from '../server/setup/layout.mjs';
 import { buildPlayground, installPackages, requireNode, withSetup } from '../server/setup/setup.mjs';
 import { ensureAdapter } from '../server/setup/drivers.mjs';
 import { ensureBrowsers } from './setup-browsers.mjs';
+import { summarise } from './results.mjs';
 
 const VITEST = 'vitest/vitest.mjs';
 /** A command in this process's terminal. */
@@ -97,35 +98,39 @@ function argumentsOf(script) {
 /** Who asks for a few tests is at work on them: they get the type check first. The whole run does what it can side by side. */
 async function runTests(filters) {
   const typeCheck = ['type check', 'typescript/bin/tsc', '-p', 'tsconfig.json'];
-  if (filters.length > 0) return (await passes(...typeCheck)) ? runVitest(filters) : 1;
+  if (filters.length > 0) return (await check(...typeCheck)).passed ? runVitest(filters) : 1;
   const formatCheck = ['format check', 'oxfmt/bin/oxfmt', ...argumentsOf('format:check')];
   const lint = ['lint', 'oxlint/bin/oxlint', ...argumentsOf('lint')];
   const [plain, devices] = [reportOf('plain'), reportOf('devices')];
   // Browsers and adapters leave an eighth of two cores unused: what opens hardly a device goes there, one after the other, and holds nothing up.
   const beside = async () => {
-    const statuses = [];
-    for (const check of [typeCheck, formatCheck, lint]) statuses.push(await passes(...check));
-    return [...statuses, await passes('tests without devices', VITEST, ...vitestArguments(plain), '--project=plain*', '--maxWorkers=1')];
+    const checks = [];
+    for (const each of [typeCheck, formatCheck, lint]) checks.push(await check(...each));
+    const tests = await check('tests without devices', VITEST, ...vitestArguments(plain), '--project=plain*', '--maxWorkers=1');
+    // Its report names what failed, but for what no test was blamed for.
+    const unhandled = tests.output.indexOf('Unhandled');
+    return [...checks, { ...tests, output: unhandled < 0 ? undefined : tests.output.slice(unhandled) }];
   };
-  const main = async () =>
-    (await ended(
-      spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices*', '--project=kernels*'], INHERIT),
-    )) === 0;
+  const main = async () => {
+    const child = spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices*', '--project=kernels*'], INHERIT);
+    return { title: 'tests with devices', passed: (await ended(child)) === 0 };
+  };
   const [others, tested] = await Promise.all([beside(), main()]);
-  return summarise([plain, devices], tested && others.every(Boolean));
+  return summarise([plain, devices], [...others, tested], ROOT);
 }
 
-/** Runs an npm package's command at a lower priority; its output comes whole when it ends. */
-async function passes(title, path, ...args) {
+/** Runs an npm package's command at a lower priority; its output comes whole when it ends, and is returned. */
+async function check(title, path, ...args) {
   const child = spawn(process.execPath, [tool(path), ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
   // So low that a browser is not held up, not so low that a test waits for its turn until it is too late.
   setPriority(child.pid, 3);
-  const output = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => output.push(chunk));
+  const chunks = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => chunks.push(chunk));
   const passed = (await ended(child)) === 0;
+  const output = Buffer.concat(chunks).toString();
   console.log(`${title}: ${passed ? 'passed' : 'FAILED'}`);
-  process.stdout.write(Buffer.concat(output));
-  return passed;
+  process.stdout.write(output);
+  return { title, passed, output };
 }
 
 /** Tests on published weights: those of PARLEY_WEIGHTS, else what the recipes of models/ and of tests fetch. What cannot be fetched is said, and its tests are skipped. */
@@ -156,7 +161,7 @@ function fetchWeights() {
 function runVitest(filters) {
   const report = reportOf('tests');
   const status = runTool(VITEST, ...vitestArguments(report), ...filters);
-  return summarise([report], status === 0);
+  return summarise([report], [{ title: 'tests', passed: status === 0 }], ROOT);
 }
 
 /** Where vitest writes what came of a run; no earlier one lies there. */
@@ -168,18 +173,4 @@ function reportOf(name) {
 
 function vitestArguments(report) {
   return ['run', '--config', 'test/vitest.config.ts', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-}
-
-/** Prints the counts of the reports as the last line; returns the exit status. */
-function summarise(reports, passed) {
-  const results = reports.map((report) => JSON.parse(readFileSync(report, 'utf8')));
-  const files = results.flatMap(({ testResults }) => testResults);
-  const broken = files.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length;
-  const kernels = files.filter((file) => file.name.includes(`${sep}test${sep}kernels${sep}`)).flatMap((file) => file.assertionResults);
-  // A machine where every kernel case skips has tested nothing: that must not look like success.
-  const untested = kernels.length > 0 && !kernels.some((test) => test.status === 'passed');
-  if (untested) console.error('no kernel case ran');
-  const total = (count) => results.reduce((sum, result) => sum + result[count], 0);
-  console.log(`${total('numPassedTests')} passed, ${total('numFailedTests') + broken} failed, ${total('numPendingTests')} skipped`);
-  return passed && !untested ? 0 : 1;
 }

@@ -13,6 +13,7 @@ const WITHOUT_DEVICES = [
   'fuzz/*',
   'models/{lfm2,olmo,phi3}',
   'parallel/rank-port',
+  'results',
 ];
 const PLAIN = [...WITHOUT_DEVICES, 'engine/*', 'server/!(decode)', 'sources/*', 'training/*'].map((files) => `test/${files}.test.ts`);
 
