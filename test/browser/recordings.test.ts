@@ -5,7 +5,7 @@ import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
 import { checkLength } from '../../web/src/audio/limits.ts';
 import { PeakMeter, peaksOf } from '../../web/src/audio/peaks.ts';
-import { isWavBlob, openWavBlob, readFrames } from '../../web/src/audio/wav-blob.ts';
+import { isWavBlob, openWavBlob, openWavBlobs, readFrames } from '../../web/src/audio/wav-blob.ts';
 import { PIECE_SECONDS, transcribeInPieces } from '../../web/src/transcribe/pieces.ts';
 import { wavFile } from '../support/wav-file.ts';
 
@@ -14,6 +14,14 @@ const RATE = 16000;
 /** A tone with a pause of a fifth of a second every three. */
 function talk(seconds: number): Float32Array {
   return Float32Array.from({ length: seconds * RATE }, (_, i) => (i % (3 * RATE) < 0.2 * RATE ? 0 : 0.3 * Math.sin(i / 20)));
+}
+
+/** A chunk of so many bytes, with its padding. */
+function chunk(id: string, size: number): Uint8Array<ArrayBuffer> {
+  const bytes = Buffer.alloc(8 + size + (size & 1));
+  bytes.write(id, 'latin1');
+  bytes.writeUInt32LE(size, 4);
+  return bytes;
 }
 
 describe('a WAV file on disk', () => {
@@ -38,6 +46,27 @@ describe('a WAV file on disk', () => {
       const wav = await openWavBlob(new Blob([wavFile(samples, { encoding: 's16', sampleRate: RATE, declaredSize })]));
       expect(wav.frames).toBe(samples.length);
     }
+  });
+
+  test('that others were joined to is read with them, each at its own rate, behind its last chunks', async () => {
+    const first = wavFile(samples.subarray(0, 11), { encoding: 'u8', sampleRate: 8000 });
+    const second = wavFile(samples, { encoding: 's16', sampleRate: 44100, channels: 3 });
+    const parts = [first, chunk('LIST', 7), second, chunk('fact', 4), first.subarray(0, -1), first];
+    const wavs = await openWavBlobs(new Blob(parts));
+    expect(wavs.map(({ frames, format }) => [frames, format.sampleRate])).toEqual([
+      [11, 8000],
+      [999, 44100],
+      [11, 8000],
+      [11, 8000],
+    ]);
+    expect(await readFrames(wavs[1]!, 0, 999)).toEqual(wavToMono(parseWav(second)));
+    expect(await readFrames(wavs[3]!, 0, 11)).toEqual(wavToMono(parseWav(first)));
+  });
+
+  test('with a tag, an unknown chunk, padding or rubbish behind it is one file', async () => {
+    const whole = wavFile(samples, { encoding: 's16', sampleRate: RATE });
+    for (const rest of [chunk('LIST', 100), chunk('id3 ', 7), new Uint8Array(1 << 20), new Uint8Array(999).fill(7), whole.subarray(0, 8)])
+      expect(await openWavBlobs(new Blob([whole, rest]))).toHaveLength(1);
   });
 
   test('that is none, or has no samples, is refused in words', async () => {

@@ -11,6 +11,8 @@ export interface WavBlob {
   /** Byte offset of the samples, and bytes per frame. */
   readonly from: number;
   readonly frameBytes: number;
+  /** Byte offset behind the samples. */
+  readonly end: number;
 }
 
 const RIFF_BYTES = 12;
@@ -45,13 +47,44 @@ export async function openWavBlob(file: Blob): Promise<WavBlob> {
       const frameBytes = new DataView(format.buffer).getUint16(BLOCK_ALIGN, true);
       const present = file.size - body;
       const bytes = isPlaceholder(size) ? present : Math.min(size, present);
-      return { file, format: { encoding, sampleRate, channels }, frames: Math.floor(bytes / frameBytes), from: body, frameBytes };
+      const frames = Math.floor(bytes / frameBytes);
+      return { file, format: { encoding, sampleRate, channels }, frames, from: body, frameBytes, end: body + bytes };
     }
     at = body + size + (size & 1);
   }
   // Throws: without samples, the engine's own reader says what is missing.
   parseWav(joined(riff, format));
   throw new Error('the WAV file has no data chunk');
+}
+
+/** Reads the headers of a WAV file and of those that were joined to it, one behind the other. Throws as `openWavBlob` does. */
+export async function openWavBlobs(file: Blob): Promise<readonly WavBlob[]> {
+  const wavs: WavBlob[] = [];
+  for (let next: Blob | undefined = file; next;) {
+    const wav: WavBlob = await openWavBlob(next);
+    wavs.push(wav);
+    next = await wavBehind(wav);
+  }
+  return wavs;
+}
+
+/** What begins as a WAV file does behind the samples of another and its last chunks. */
+async function wavBehind({ file, end }: WavBlob): Promise<Blob | undefined> {
+  for (let at = end; at + RIFF_BYTES <= file.size;) {
+    const rest = file.slice(at);
+    if (await isWavBlob(rest)) return rest;
+    // Behind an odd number of bytes comes one of padding, which some writers forget.
+    if (at % 2 === 1) {
+      at++;
+      continue;
+    }
+    const header = await bytesOf(rest, 0, 8);
+    // Nothing that has a length.
+    if (header[0] === 0) break;
+    const size = new DataView(header.buffer).getUint32(4, true);
+    at += 8 + size + (size & 1);
+  }
+  return undefined;
 }
 
 /** Mono samples of the frames from `first` to before `end`. */

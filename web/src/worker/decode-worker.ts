@@ -1,8 +1,8 @@
-/** Decodes one WAV file piece by piece, so that the page does not block and the file need not fit into memory beside its samples. */
+/** Decodes a WAV file, or several that were joined, piece by piece, so that the page does not block and the file need not fit into memory beside its samples. */
 import { Resampler } from '../../../engine/audio/resample.ts';
 import { PeakMeter } from '../audio/peaks.ts';
 import { checkLength } from '../audio/limits.ts';
-import { openWavBlob, readFrames } from '../audio/wav-blob.ts';
+import { openWavBlobs, readFrames } from '../audio/wav-blob.ts';
 import { messageOf } from '../util.ts';
 import type { DecodeAnswer, DecodeMessage } from './decode-protocol.ts';
 
@@ -12,24 +12,26 @@ const PIECE_BYTES = 4 << 20;
 const tell = (answer: DecodeAnswer, transfer: Transferable[] = []): void => self.postMessage(answer, { transfer });
 
 async function decode({ file, rate, maxSeconds }: DecodeMessage): Promise<void> {
-  const wav = await openWavBlob(file);
-  const { sampleRate } = wav.format;
-  checkLength(wav.frames / sampleRate, maxSeconds);
-  const resampler = new Resampler(sampleRate, rate);
-  const samples = new Float32Array(Math.round((wav.frames * rate) / sampleRate));
-  const peaks = new PeakMeter(samples.length);
+  const wavs = await openWavBlobs(file);
+  const lengths = wavs.map(({ frames, format }) => Math.round((frames * rate) / format.sampleRate));
+  const length = lengths.reduce((sum, each) => sum + each, 0);
+  checkLength(length / rate, maxSeconds);
+  const samples = new Float32Array(length);
+  const peaks = new PeakMeter(length);
   let made = 0;
   const add = (block: Float32Array): void => {
     samples.set(block, made);
     peaks.push(block);
     made += block.length;
+    tell({ type: 'progress', done: made / length });
   };
-  const step = Math.ceil(PIECE_BYTES / wav.frameBytes);
-  for (let first = 0; first < wav.frames; first += step) {
-    add(resampler.push(await readFrames(wav, first, Math.min(wav.frames, first + step))));
-    tell({ type: 'progress', done: Math.min(1, (first + step) / wav.frames) });
+  for (const wav of wavs) {
+    const resampler = new Resampler(wav.format.sampleRate, rate);
+    const step = Math.ceil(PIECE_BYTES / wav.frameBytes);
+    for (let first = 0; first < wav.frames; first += step)
+      add(resampler.push(await readFrames(wav, first, Math.min(wav.frames, first + step))));
+    add(resampler.flush());
   }
-  add(resampler.flush());
   const levels = peaks.levels() as Float32Array<ArrayBuffer>;
   tell({ type: 'decoded', samples, levels }, [samples.buffer, levels.buffer]);
 }
