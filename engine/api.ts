@@ -49,6 +49,8 @@ export interface ChatRequest {
   readonly messages: readonly ChatMessage[];
   /** A raw prompt, as text or token ids, used instead of `messages` and without the chat template; the answer is then plain text. */
   readonly prompt?: string | readonly number[];
+  /** What follows the text that is asked for, beside a `prompt` of text; '' = nothing. For models with tokens for that (fill in the middle). */
+  readonly suffix?: string;
   /**
    * Tokens that the answer has to have after a prompt of token ids, all of them and no others, whatever the model would choose: a text is scored so, with
    * `logprobs`. They count against the context as a prompt does.

@@ -18,7 +18,7 @@ import { prepareChat } from './chat-load.ts';
 import type { ChatParts, ChatRunner } from './chat-load.ts';
 import { loadAlone } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
-import { checkTokenized, checkTokens, constraintOf, encodePrompt, parserOptions, resolveSampling } from './chat-request.ts';
+import { checkTokenized, checkTokens, constraintOf, encodePrompt, endsOf, parserOptions, resolveSampling } from './chat-request.ts';
 
 interface SubmittedStep {
   readonly batch: Batch;
@@ -32,6 +32,8 @@ interface Job {
   readonly request: ChatRequest;
   readonly events: AsyncQueue<ChatEvent>;
   readonly choices: ReadonlyMap<Sequence, ChatChoice>;
+  /** Tokens that end an answer. */
+  readonly ends: ReadonlySet<number>;
   started: boolean;
   unfinished: number;
   /** Back-pressure: too many events are unread, so its sequences sit out the steps. */
@@ -170,7 +172,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const constraint = constraintOf(request, this.#parts.template);
     const { forcedTokens: forced } = request;
     if (forced) checkTokens(forced, this.#parts.vocabulary, 'forcedTokens');
-    const sampling = resolveSampling(request, this.#parts, forced !== undefined || constraint !== undefined);
+    const ends = endsOf(request, this.#parts);
+    const sampling = resolveSampling(request, { ...this.#parts, eos: ends }, forced !== undefined || constraint !== undefined);
     // A device without memory for that ends this request alone, and no step.
     if (sampling.logits) await this.#parts.runner.reserveProcessing?.();
     if (this.#closed) throw this.#closed;
@@ -188,7 +191,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
       const reportsEnd = request.prompt !== undefined;
       choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before, reportsEnd }));
     }
-    const job: Job = { request, events, choices, started: false, unfinished: choices.size, paused: false };
+    const job: Job = { request, events, choices, ends, started: false, unfinished: choices.size, paused: false };
     try {
       scheduler.add([...choices.keys()]);
     } catch (error) {
@@ -303,12 +306,12 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const job = this.#jobs.get(sequence);
     const choice = job?.choices.get(sequence);
     if (!job || !choice) return;
-    const { request, events } = job;
+    const { request, events, ends } = job;
     this.#counters.generatedTokens++;
     const stopped = request.stopTokenIds?.includes(token) ?? false;
     const allowed = choice.matcher?.accept(token) ?? true;
     const mayEnd = !request.ignoreEos && !request.forcedTokens;
-    const ended = stopped || !allowed || choice.matcher?.terminated === true || (mayEnd && this.#parts.eos.has(token));
+    const ended = stopped || !allowed || choice.matcher?.terminated === true || (mayEnd && ends.has(token));
     const last = ended || sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
     let taken: ReturnType<ChatChoice['take']>;
     try {

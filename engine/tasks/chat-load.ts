@@ -37,6 +37,8 @@ import { samplingDefaults, shownDefaults } from '../sampling.ts';
 import type { SamplingDefaults } from '../sampling.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
+import { middleFormOf } from '../text/fill-middle.ts';
+import type { MiddleForm } from '../text/fill-middle.ts';
 import { LongTexts } from '../text/long-texts.ts';
 import { HARMONY_ENDS } from '../text/harmony.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
@@ -73,6 +75,8 @@ export interface ChatParts {
   readonly runner: ChatRunner;
   readonly samplingDefaults: SamplingDefaults;
   readonly eos: ReadonlySet<number>;
+  /** How the model is asked for what stands between two texts, if it has tokens for that. */
+  readonly middle?: MiddleForm | undefined;
   readonly context: number;
   /** Whether an answer whose max_tokens exceeds the context is cut there instead of refused. */
   readonly truncates: boolean;
@@ -239,6 +243,7 @@ async function loadChat(
     runner,
     samplingDefaults: sampling,
     eos,
+    middle: middleFormOf((spelling) => tokenizer.tokenId(spelling)),
     context,
     vocabulary,
     grammars: grammarsOf(platform, tokenizer, vocabulary, [...eos]),

@@ -9,6 +9,7 @@ import { textOf } from '../text/chat-template.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import { GRAMMAR_LIMITS, findArgumentsProblem, refuseArguments, refuseMalformed } from '../text/grammar.ts';
 import type { Constraint } from '../text/grammar.ts';
+import type { MiddleForm } from '../text/fill-middle.ts';
 import type { LongTexts } from '../text/long-texts.ts';
 import { HARMONY_CALLS, HARMONY_CONTENT } from '../text/harmony.ts';
 import type { ParserOptions } from './chat-choice.ts';
@@ -26,26 +27,41 @@ interface ModelContext {
   readonly samplingDefaults: SamplingDefaults;
   readonly vocabulary: number;
   readonly eos: ReadonlySet<number>;
+  readonly middle?: MiddleForm | undefined;
 }
 
 /**
  * Tokenises a request's prompt. Also returns its text, from whose end the output parser sees whether the answer begins within reasoning; '' for a
  * prompt given as token ids. The tokenizer adds its special tokens (BOS) only to a text that no template has rendered. `check` may refuse the text
- * by throwing. Throws EngineError for token ids outside the vocabulary.
+ * by throwing. Throws EngineError for token ids outside the vocabulary, and for a suffix that the model has no tokens for.
  */
 export async function encodePrompt(
-  { texts, template, vocabulary }: Pick<ModelContext, 'texts' | 'template' | 'vocabulary'>,
+  { texts, template, vocabulary, middle }: Pick<ModelContext, 'texts' | 'template' | 'vocabulary' | 'middle'>,
   request: ChatRequest,
   check: (text: string, param: string) => void,
 ): Promise<{ readonly tokens: readonly number[]; readonly text: string }> {
-  const { prompt } = request;
+  const { prompt, suffix } = request;
   if (typeof prompt === 'object') {
+    if (suffix !== undefined) throw new EngineError('invalid_request', "'suffix' goes with a prompt that is a text", { param: 'suffix' });
     checkTokens(prompt, vocabulary, 'prompt');
     return { tokens: prompt, text: '' };
   }
-  const text = prompt ?? renderPrompt(template, request);
+  const text = suffix === undefined ? (prompt ?? renderPrompt(template, request)) : writeMiddle(prompt ?? '', suffix, middle);
   check(text, prompt === undefined ? 'messages' : 'prompt');
   return { tokens: await texts.encode(text, { addSpecialTokens: prompt !== undefined || template.isPlain }), text };
+}
+
+/** The prompt for what stands between two texts. Throws EngineError if the model has no tokens for that. */
+function writeMiddle(prefix: string, suffix: string, middle: MiddleForm | undefined): string {
+  if (middle) return middle.write(prefix, suffix);
+  throw new EngineError('unsupported', "this model has no tokens for filling in what stands between a prompt and a 'suffix'", {
+    param: 'suffix',
+  });
+}
+
+/** Tokens that end the answer to a request. */
+export function endsOf({ suffix }: ChatRequest, { eos, middle }: Pick<ModelContext, 'eos' | 'middle'>): ReadonlySet<number> {
+  return suffix === undefined || !middle ? eos : new Set([...eos, ...middle.ends]);
 }
 
 /** Refuses a tokenize request whose text is too long; throws EngineError. The prompt of a chat is held to the context length instead. */

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
 import type { ChatLimits } from './schema.ts';
-import { missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import { invalidValue, missingParameter, unsupportedValue } from '../http/errors.ts';
 import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
 import { list } from '../body/bounded.ts';
-import { NULL, absent, describeBody, describeModel } from '../body/describe.ts';
+import { NULL, absent, describeBody, describeModel, given } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
@@ -24,10 +24,14 @@ export const completionSchema = z.object({
   ...samplingFields,
   echo: z.boolean().optional(),
   logprobs: int(0, 5).optional(),
+  suffix: z.string().optional(),
   // An unsupported field: its type is checked here, and a value that would change the answer is refused below.
   best_of: int(1).optional(),
-  suffix: z.unknown().optional(),
 });
+
+const STRING: Json = { type: 'string' };
+/** Bodies that ask for log-probabilities of their prompt. */
+const SCORED: Json = { allOf: [given('echo', { const: true }), given('logprobs')] };
 
 type Prompt = string | readonly number[];
 
@@ -47,10 +51,14 @@ export function describeCompletionBody({ maxRunningRequests, ...names }: ChatLim
   return describeBody(completionSchema, {
     required,
     example: { ...example, prompt: 'Once upon a time' },
-    properties: { ...properties, n: describeChoices(maxRunningRequests), suffix: { const: '' } },
+    properties: { ...properties, n: describeChoices(maxRunningRequests) },
     rules: [
       DELIVERY_RULE,
       { if: absent('n'), then: { properties: { best_of: { enum: [1, null] } } } },
+      {
+        if: given('suffix', { type: 'string', minLength: 1 }),
+        then: { properties: { prompt: { anyOf: [STRING, { type: 'array', items: STRING }] } }, not: SCORED },
+      },
       { if: absent('max_tokens'), then: { properties: { min_tokens: { anyOf: [{ maximum: DEFAULT_MAX_TOKENS }, NULL] } } } },
     ],
   });
@@ -60,16 +68,19 @@ export function describeCompletionBody({ maxRunningRequests, ...names }: ChatLim
 export function parseCompletionBody(body: Readonly<Record<string, unknown>>, limits: ChatLimits): CompletionCall {
   const fields = validate(completionSchema, body);
   if (fields.model === undefined && !limits.modelOptional) throw missingParameter('model');
-  const { n = 1, logprobs, echo = false } = fields;
-  if (fields.suffix !== undefined && fields.suffix !== '') throw unsupportedParameter('suffix');
+  const { n = 1, logprobs, echo = false, suffix = '' } = fields;
   if (fields.best_of !== undefined && fields.best_of !== n) throw unsupportedValue('best_of', "'best_of' can only be 'n'");
   const prompts = toPrompts(fields.prompt);
+  if (suffix !== '' && typeof prompts[0] === 'object') throw invalidValue('suffix', "'suffix' goes with a prompt that is a text");
+  // What would be scored is a prompt without it.
+  if (suffix !== '' && echo && logprobs !== undefined) throw unsupportedValue('echo', "'echo' with 'logprobs' does not go with 'suffix'");
   checkChoices(n, limits.maxRunningRequests);
   checkChoices(n * prompts.length, limits.maxRunningRequests, 'prompt');
   const shared = {
     messages: [],
     ...toGeneration(fields, fields.max_tokens ?? DEFAULT_MAX_TOKENS),
     ...(logprobs !== undefined && { logprobs }),
+    ...(suffix !== '' && { suffix }),
   };
   const requests = prompts.map((prompt) => ({ ...shared, prompt }));
   return { model: fields.model, prompts, requests, n, echo, ...toDelivery(fields) };

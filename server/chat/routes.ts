@@ -14,6 +14,7 @@ import type { Route } from '../http/route.ts';
 import { completionRoute } from './completions.ts';
 import { jsonBody } from '../body/describe.ts';
 import { readJsonObject } from '../body/json-body.ts';
+import { middleRoute } from './middle.ts';
 import { adminRoutes, tokenRoutes } from './token-routes.ts';
 
 export interface ChatAppOptions extends AppOptions {
@@ -27,6 +28,7 @@ export function createChatApp(options: ChatAppOptions): Express {
   return createApp(context, [
     chatRoute(context, limits, options.reasoningField ?? 'reasoning_content'),
     completionRoute(context, limits),
+    middleRoute(context, limits),
     ...tokenRoutes(context),
     ...adminRoutes(context),
   ]);

@@ -66,6 +66,7 @@ export const GOOD_BODIES: Readonly<Record<string, Maker>> = {
     target: '/v1/completions',
     body: { model: 'parley-chat', prompt: choose<unknown>(rng, ['Once', ['One', 'Two'], [5, 6, 7], [[5], [6]]]), max_tokens: 8, echo: chance(rng, 0.3), n: 1, stream: chance(rng, 0.3) }, // prettier-ignore
   }),
+  middle: (rng) => ({ listener: 'chat', target: '/v1/fim/completions', body: { model: 'parley-chat', prompt: 'Once ', suffix: choose(rng, [' a time.', '', '🎉']), max_tokens: 8, random_seed: 5, stream: chance(rng, 0.3) } }), // prettier-ignore
   tokenize: (rng) => ({ listener: 'chat', target: '/tokenize', body: { prompt: choose<unknown>(rng, ['Hello', ['a', 'b']]), add_special_tokens: true } }), // prettier-ignore
   'tokenize messages': (rng) => ({ listener: 'chat', target: '/tokenize', body: { model: 'parley-chat', messages: conversation(rng) } }),
   detokenize: (rng) => ({

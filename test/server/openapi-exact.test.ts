@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { ListenerContext } from '../../server/http/context.ts';
 import { parseChatBody } from '../../server/chat/schema.ts';
 import { parseCompletionBody } from '../../server/chat/completion-schema.ts';
+import { parseMiddleBody } from '../../server/chat/middle.ts';
 import { HttpError } from '../../server/http/errors.ts';
 import { parseSpeechBody } from '../../server/speech/schema.ts';
 import { FakeEngine, VOICES } from '../support/fake-engine.ts';
@@ -136,6 +137,7 @@ function takersOf(base: string, options: Options): Readonly<Record<string, Taker
   return {
     '/v1/chat/completions': checkOf(chat, (body) => parseChatBody(body, options)),
     '/v1/completions': checkOf(chat, (body) => parseCompletionBody(body, options)),
+    '/v1/fim/completions': checkOf(chat, (body) => parseMiddleBody(body, options)),
     '/v1/audio/speech': checkOf(speech, (body) => parseSpeechBody(body, limits)),
     ...Object.fromEntries(['/v1/tokenize', '/v1/detokenize', '/v1/abort_request'].map((path) => [path, routeOf(base + path)])),
   };
@@ -199,6 +201,8 @@ const MORE: Readonly<Record<string, readonly Body[]>> = {
   '/v1/completions': [
     { model: 'parley-chat', prompt: [1, 2], echo: true, stream: true, stream_options: {} },
     { model: 'parley-chat', prompt: ['x', 'y'], logprobs: 1, n: 2, best_of: 2 },
+    { model: 'parley-chat', prompt: 'x', suffix: 'y', echo: true },
+    { model: 'parley-chat', prompt: ['x'], suffix: 'y', logprobs: 1 },
   ],
   '/v1/audio/speech': [{ model: 'tts-1', input: 'x', voice: { id: 'oni' }, response_format: 'wav', seed: 1, sample_rate: 24_000 }],
   '/v1/tokenize': [{ messages: [{ role: 'user', content: 'x' }] }, { prompt: ['x'], model: 'parley-chat' }],
