@@ -22,6 +22,8 @@ export const completionSchema = z.object({
   model: z.string().optional(),
   prompt: z.union([z.string(), tokens, list(z.string(), notEmpty), list(tokens, notEmpty)]),
   ...samplingFields,
+  /** 0 = only the prompt comes back, which is scored so. */
+  max_tokens: int(0).optional(),
   echo: z.boolean().optional(),
   logprobs: int(0, 5).optional(),
   suffix: z.string().optional(),
@@ -59,6 +61,7 @@ export function describeCompletionBody({ maxRunningRequests, ...names }: ChatLim
         if: given('suffix', { type: 'string', minLength: 1 }),
         then: { properties: { prompt: { anyOf: [STRING, { type: 'array', items: STRING }] } }, not: SCORED },
       },
+      { if: given('max_tokens', { const: 0 }), then: given('echo', { const: true }) },
       { if: absent('max_tokens'), then: { properties: { min_tokens: { anyOf: [{ maximum: DEFAULT_MAX_TOKENS }, NULL] } } } },
     ],
   });
@@ -69,6 +72,7 @@ export function parseCompletionBody(body: Readonly<Record<string, unknown>>, lim
   const fields = validate(completionSchema, body);
   if (fields.model === undefined && !limits.modelOptional) throw missingParameter('model');
   const { n = 1, logprobs, echo = false, suffix = '' } = fields;
+  if (fields.max_tokens === 0 && !echo) throw invalidValue('max_tokens', "'max_tokens' must be at least 1; it may be 0 with 'echo'");
   if (fields.best_of !== undefined && fields.best_of !== n) throw unsupportedValue('best_of', "'best_of' can only be 'n'");
   const prompts = toPrompts(fields.prompt);
   if (suffix !== '' && typeof prompts[0] === 'object') throw invalidValue('suffix', "'suffix' goes with a prompt that is a text");

@@ -1,5 +1,5 @@
 /** POST /v1/completions: continues raw prompts, as one JSON body or as SSE. */
-import type { ChatRequest, FinishReason } from '../../engine/api.ts';
+import type { ChatEvent, ChatRequest, FinishReason } from '../../engine/api.ts';
 import { finite } from './answer.ts';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';
 import type { Choice, Delta } from './answer.ts';
@@ -33,7 +33,9 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
       try {
         const echoed = call.echo ? await Promise.all(call.requests.map((one) => echo(context.engine, one, signal))) : [];
         const choices = Array.from({ length: call.requests.length * call.n }, (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)]));
-        const events = call.requests.map((one) => context.engine.chat(one, signal));
+        const events = call.requests.map((one) =>
+          one.maxTokens === 0 ? onlyPrompt(context.engine, one) : context.engine.chat(one, signal),
+        );
         const sources = countEvents(context, job, events);
         const objects = ['text_completion', 'text_completion'] as const;
         const answer = { envelope: startAnswer(context, 'cmpl'), delivery: call, objects, choices };
@@ -145,6 +147,14 @@ async function echo(engine: Engine, { logprobs: top, ...request }: ChatRequest, 
   let offset = text.length;
   for (const token of logprobs.tokens.toReversed()) logprobs.text_offset.unshift((offset = Math.max(0, offset - token.length)));
   return { text, logprobs };
+}
+
+/** The events of an answer without tokens: the prompt's are counted. */
+async function* onlyPrompt(engine: Engine, { prompt = '', n = 1 }: ChatRequest): AsyncGenerator<ChatEvent> {
+  const { length } = typeof prompt === 'string' ? await engine.tokenize({ prompt }) : prompt;
+  yield { type: 'start', promptTokens: length, cachedTokens: 0 };
+  const nothing = { reason: 'length', stopReason: null, completionTokens: 0, cachedTokens: 0 } as const;
+  for (let index = 0; index < n; index++) yield { type: 'finish', index, ...nothing };
 }
 
 /** Throws an error of spelling a prompt out, with this route's name for what was spelled. */

@@ -124,6 +124,31 @@ describe('a text completion', () => {
     expect(chunks).toEqual(['[null,-2,-9999]', '[-1]']);
   });
 
+  test('has nothing but its prompt, scored, where nothing is asked for', async () => {
+    const { chat, engine } = await startListeners();
+    const one = (token: string, logprob: number) => ({
+      text: token,
+      logprobs: [{ token, bytes: [...Buffer.from(token)], logprob, top: [] }],
+    });
+    engine.options = { deltas: [one('n', -1), one('e', -2)] };
+    const asked = { ...GOOD, prompt: [[79, 110, 101], [79]], n: 2, echo: true, max_tokens: 0, logprobs: 1 };
+    const { json } = await postJson(chat + PATH, asked);
+    const nothing = { finish_reason: 'length', stop_reason: null };
+    const scored = expect.objectContaining({ tokens: ['O', 'n', 'e'], token_logprobs: [null, -1, -2] });
+    expect(json.choices).toMatchObject([
+      { index: 0, text: 'One', logprobs: scored, ...nothing },
+      { index: 1, text: 'One', logprobs: scored, ...nothing },
+      { index: 2, text: 'O', logprobs: { tokens: ['O'], token_logprobs: [null] }, ...nothing },
+      { index: 3, text: 'O', logprobs: { tokens: ['O'], token_logprobs: [null] }, ...nothing },
+    ]);
+    expect(json.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 0, total_tokens: 4 });
+    // The scoring alone.
+    expect(engine.chats.map(({ prompt, forcedTokens }) => [prompt, forcedTokens])).toEqual([[[79], [110, 101]]]);
+    const { text } = await postJson(chat + PATH, { ...GOOD, prompt: 'One', echo: true, max_tokens: 0, stream: true });
+    const chunks = text.trim().split('\n\n').slice(0, -1).map((event) => JSON.parse(event.slice('data: '.length)) as typeof json); // prettier-ignore
+    expect(chunks.map(({ choices }) => choices[0])).toMatchObject([{ text: 'One' }, { text: '', ...nothing }]);
+  });
+
   test('counts no room for what the tokenizer puts before a prompt', async () => {
     const { chat, engine } = await startListeners();
     const one = (token: string) => ({ text: token, logprobs: [{ token, bytes: [...Buffer.from(token)], logprob: -1, top: [] }] });
@@ -205,6 +230,7 @@ describe('a text completion', () => {
     ['six alternatives', { logprobs: 6 }, 'invalid_value', 'logprobs'],
     ['more prompts than run at once', { prompt: ['a', 'b', 'c'], n: 2 }, 'invalid_value', 'prompt'],
     ['nothing to generate', { max_tokens: 0 }, 'invalid_value', 'max_tokens'],
+    ['nothing to generate, but some', { max_tokens: 0, min_tokens: 1, echo: true }, 'invalid_value', 'min_tokens'],
     ['at least more than at most', { min_tokens: 17 }, 'invalid_value', 'min_tokens'],
   ])('with %s is refused by name', async (_what, fields, code, param) => {
     const { chat, engine } = await startListeners({}, { capacity: { maxRunningRequests: 4, maxQueuedRequests: 20, ppSize: 1 } });

@@ -202,6 +202,7 @@ const MORE: Readonly<Record<string, readonly Body[]>> = {
     { model: 'parley-chat', prompt: [1, 2], echo: true, stream: true, stream_options: {} },
     { model: 'parley-chat', prompt: ['x', 'y'], logprobs: 1, n: 2, best_of: 2 },
     { model: 'parley-chat', prompt: 'x', suffix: 'y', echo: true },
+    { model: 'parley-chat', prompt: 'x', max_tokens: 0, echo: true, logprobs: 1 },
     { model: 'parley-chat', prompt: ['x'], suffix: 'y', logprobs: 1 },
   ],
   '/v1/audio/speech': [{ model: 'tts-1', input: 'x', voice: { id: 'oni' }, response_format: 'wav', seed: 1, sample_rate: 24_000 }],
