@@ -7,7 +7,8 @@ import type { EngineError, EngineErrorCode } from '../engine/errors.ts';
 import { KeyRing, readKeys } from './access/keys.ts';
 import { Renewal } from './access/renewal.ts';
 import type { Renewable } from './access/renewal.ts';
-import { readTls } from './access/tls.ts';
+import { readTls, validityProblem } from './access/tls.ts';
+import type { TlsOptions } from './access/tls.ts';
 import type { AppOptions } from './http/context.ts';
 import { describeMemoryPlan, describeStart } from './banner.ts';
 import { createChatApp } from './chat/routes.ts';
@@ -66,7 +67,8 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   const parts = startParts(config, { log, tracer, engineEntry });
   const stop = stopper(config, log, parts);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.onSignal());
-  const renewed = renewables(config, parts);
+  if (config.tls) warnOfDates(config.tls.options, log);
+  const renewed = renewables(config, parts, log);
   const renewal = new Renewal(renewed, log);
   process.on('SIGHUP', () => (renewed.length > 0 ? void renewal.now() : stop.onSignal()));
   try {
@@ -81,15 +83,22 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
 }
 
 /** The key file and certificates, if configured, with how to reload them. */
-function renewables({ keys, tls, called }: ServerConfig, parts: Parts): readonly Renewable[] {
+function renewables({ keys, tls, called }: ServerConfig, parts: Parts, log: Logger): readonly Renewable[] {
   const files: Renewable[] = [];
   if (keys) files.push({ what: 'keys', paths: [keys.path], take: () => parts.keys?.replace(readKeys(keys.path, readText, called)) });
   if (!tls) return files;
   const take = (): void => {
     const renewed = readTls(tls.files, readText, called);
+    warnOfDates(renewed, log);
     for (const listener of parts.listeners) listener.renewTls(renewed);
   };
   return [...files, { what: 'certificates', paths: Object.values(tls.files), take }];
+}
+
+/** Warns of a certificate that clients refuse. It is served all the same: the clock may be wrong, and the next file is taken without a start. */
+function warnOfDates(tls: TlsOptions, log: Logger): void {
+  const problem = validityProblem(tls);
+  if (problem !== undefined) log.warn(problem);
 }
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);

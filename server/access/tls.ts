@@ -51,6 +51,15 @@ export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) 
   return options;
 }
 
+/** Says why clients will refuse a server's certificate at this time, by its own dates; undefined = they have no reason by those. The server itself would not hear of it. */
+export function validityProblem({ cert }: Pick<TlsOptions, 'cert'>, now = Date.now()): string | undefined {
+  const own = /-----BEGIN ([^-]*CERTIFICATE)-----[^-]*-----END \1-----/.exec(cert)?.[0];
+  if (own === undefined) return undefined;
+  const { validFrom, validTo } = new X509Certificate(own);
+  if (now > Date.parse(validTo)) return `the certificate expired on ${validTo}; clients refuse it`;
+  return now < Date.parse(validFrom) ? `the certificate is not valid before ${validFrom}; clients refuse it` : undefined;
+}
+
 /**
  * Checks a file of authorities' certificates and returns it; throws an Error if it has none or a broken one. Node reports neither, and would just let nobody
  * in.

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { Renewal } from '../../server/access/renewal.ts';
-import { readTls } from '../../server/access/tls.ts';
+import { readTls, validityProblem } from '../../server/access/tls.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
 import { listen } from '../../server/http/listen.ts';
 import type { Listener } from '../../server/http/listen.ts';
@@ -54,6 +54,14 @@ async function serve(engine: FakeEngine, clientCa?: string): Promise<Listener> {
   onTestFinished(() => listener.destroy());
   return listener;
 }
+
+test('a certificate that clients refuse for its dates is told by them', () => {
+  const cert = read(fixture('server.pem'));
+  const at = (date: string): string | undefined => validityProblem({ cert: `A text may stand here.\n${cert}${ca}` }, Date.parse(date));
+  expect(at('2026-12-01')).toBeUndefined();
+  expect(at('2126-11-01')).toMatch(/^the certificate expired on Oct 31 .* 2126 GMT; clients refuse it$/);
+  expect(at('2026-11-01')).toMatch(/^the certificate is not valid before Nov 24 .* 2026 GMT; clients refuse it$/);
+});
 
 test('answers HTTPS, and takes another certificate for new connections', async () => {
   const listener = await serve(new FakeEngine());
