@@ -29,6 +29,30 @@ function decode(bytes: Uint8Array): { readonly heard: Float32Array; readonly war
 
 const CUT = /^the \w+ file is cut short or damaged: it is transcribed as far as it could be read$/;
 
+describe('an ID3 tag before a file of any kind changes nothing', () => {
+  const tag = Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\x0f\x68', 'latin1'), Buffer.alloc(15 * 128 + 0x68, 'TIT2')]);
+  test.each([
+    'aac-22050.aac',
+    'aiff-16000-16.aiff',
+    'au-8000-mulaw.au',
+    'caf-alac.caf',
+    'flac-16000-16.flac',
+    'flv-aac.flv',
+    'm4a-44100-stereo.m4a',
+    'mov-16000-float.mov',
+    'mp3-16000-mono.mp3',
+    'ogg-opus.opus',
+    'w64-48000-stereo.w64',
+    'wav-8000-adpcm-ms.wav',
+    'wav-16000-rf64.wav',
+    'webm-opus.webm',
+  ])('%s', (name) => {
+    const { heard, warnings } = decode(Buffer.concat([tag, read(name)]));
+    expect(warnings).toEqual([]);
+    expect(heard).toEqual(decode(read(name)).heard);
+  });
+});
+
 describe('files that were joined are heard one after the other', () => {
   test.each([
     ['wav-8000-alaw.wav', 'wav-22050-adpcm-ima-stereo.wav'],

@@ -2,6 +2,7 @@
 import { isWav } from '../../../engine/audio/wav.ts';
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { mpegStart } from './mpeg-start.ts';
+import { tagEnd } from './repair/tags.ts';
 
 /** Names of the formats that are decoded, for errors and documentation. */
 export const READ_FORMATS = ['WAV', 'MP3', 'FLAC', 'Ogg', 'MP4', 'WebM', 'AAC', 'AIFF', 'CAF', 'AU', 'W64', 'FLV'] as const;
@@ -58,11 +59,18 @@ export interface KnownFile {
 /** Detects a file's format; undefined if it is none that is read. */
 export function formatOf(bytes: FileBytes): KnownFile | undefined {
   const head = bytes.subarray(0, SNIFFED_BYTES);
-  const format = isWav(head) ? 'WAV' : READ.find(([, magic]) => magic.test(latin1(head)))?.[0];
+  const format = formatAt(head);
+  // Programs that know songs only put their tag before files of every kind.
+  const behind = tagEnd(bytes, 0);
+  const tagged = behind > 0 ? formatAt(bytes.subarray(behind, behind + SNIFFED_BYTES)) : undefined;
+  if (tagged !== undefined && tagged !== 'MP3' && tagged !== 'AAC') return { format: tagged, at: behind };
   if (format) return { format, at: 0 };
   // A file of another known format is that, whatever its bytes further on look like.
   return otherName(head) === undefined ? mpegStart(bytes) : undefined;
 }
+
+const formatAt = (head: Uint8Array): FileFormat | undefined =>
+  isWav(head) ? 'WAV' : READ.find(([, magic]) => magic.test(latin1(head)))?.[0];
 
 /** Name of the format of a file that is not read, for messages. */
 export const nameOf = (bytes: FileBytes): string => otherName(bytes.subarray(0, SNIFFED_BYTES)) ?? 'no known audio format';
