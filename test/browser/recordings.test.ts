@@ -1,11 +1,13 @@
 /** Sound files before they are transcribed: how they are read, and how long ones are sent. What needs no browser. */
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
 import { checkLength } from '../../web/src/audio/limits.ts';
 import { PeakMeter, peaksOf } from '../../web/src/audio/peaks.ts';
 import { isWavBlob, openWavBlob, openWavBlobs, readFrames } from '../../web/src/audio/wav-blob.ts';
+import type { DecodeAnswer, DecodeMessage } from '../../web/src/worker/decode-protocol.ts';
 import { PIECE_SECONDS, transcribeInPieces } from '../../web/src/transcribe/pieces.ts';
 import { wavFile } from '../support/wav-file.ts';
 
@@ -88,6 +90,47 @@ describe('a WAV file on disk', () => {
     expect(Math.max(...read)).toBeLessThanOrEqual(header.length);
     expect(() => checkLength(2 * 3600)).not.toThrow();
     expect(() => checkLength(2 * 3600 + 1)).toThrow('it lasts 2 hours 1 minutes');
+  });
+});
+
+describe('the worker that decodes WAV files', () => {
+  /** What it answers to a file. */
+  async function decode(file: Blob): Promise<readonly DecodeAnswer[]> {
+    const answers: DecodeAnswer[] = [];
+    let ask: (event: { readonly data: DecodeMessage }) => void = () => {};
+    const ended = new Promise<void>((resolve) => {
+      vi.stubGlobal('self', {
+        addEventListener: (_type: string, listener: typeof ask) => (ask = listener),
+        postMessage: (answer: DecodeAnswer) => {
+          answers.push(answer);
+          if (answer.type !== 'progress') resolve();
+        },
+      });
+    });
+    onTestFinished(() => void vi.unstubAllGlobals());
+    vi.resetModules();
+    await import('../../web/src/worker/decode-worker.ts');
+    ask({ data: { file, rate: RATE, maxSeconds: 7200 } });
+    await ended;
+    return answers;
+  }
+
+  test('gives those that were joined one after the other, each resampled by itself, and says how far it is', async () => {
+    const tone = (rate: number): Float32Array => Float32Array.from({ length: 1001 }, (_, i) => Math.sin((i * 2 * Math.PI * 440) / rate));
+    const files = [8000, 44100, RATE].map((sampleRate) => wavFile(tone(sampleRate), { encoding: 'f32', sampleRate }));
+    const answers = await decode(new Blob(files));
+    const { samples } = answers.at(-1) as Extract<DecodeAnswer, { type: 'decoded' }>;
+    const expected = [8000, 44100, RATE].flatMap((rate) => [...resample(tone(rate), rate, RATE)]);
+    expect(samples).toEqual(Float32Array.from(expected));
+    const done = answers.flatMap((answer) => (answer.type === 'progress' ? [answer.done] : []));
+    expect(done).toEqual(done.toSorted((a, b) => a - b));
+    expect([done.length > 3, done.at(-1)]).toEqual([true, 1]);
+  });
+
+  test('gives nothing of a file without samples, and no share that is no number', async () => {
+    const answers = await decode(new Blob([wavFile([], { encoding: 's16', sampleRate: 8000 })]));
+    expect(answers.at(-1)).toMatchObject({ type: 'decoded', samples: new Float32Array(0) });
+    for (const answer of answers) if (answer.type === 'progress') expect(answer.done).toBeLessThanOrEqual(1);
   });
 });
 

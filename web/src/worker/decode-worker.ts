@@ -23,7 +23,7 @@ async function decode({ file, rate, maxSeconds }: DecodeMessage): Promise<void> 
     samples.set(block, made);
     peaks.push(block);
     made += block.length;
-    tell({ type: 'progress', done: made / length });
+    tell({ type: 'progress', done: made / Math.max(1, length) });
   };
   for (const wav of wavs) {
     const resampler = new Resampler(wav.format.sampleRate, rate);
