@@ -276,7 +276,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
   }
 
   #loaded<T>(task: T | undefined, name: string): T {
-    if (this.#state === 'lost') throw new EngineError('device_lost', 'the GPU device was lost; the engine is being rebuilt');
+    if (this.#state === 'lost') throw new EngineError('device_lost', 'the GPU device was lost; the engine has to be started again');
     if (this.#state === 'closing') throw engineClosing();
     if (!task) throw new EngineError('unsupported', `no ${name} model is loaded`);
     return task;

@@ -43,7 +43,10 @@ describe.skipIf(findChromium() === undefined)('a GPU that is lost', () => {
     await loseGpu();
     await waitForState(page, 'speech', 'lost');
     await page.waitForSelector('.take[data-status="failed"]');
-    expect(await page.locator('.take .failure').innerText()).toMatch(/^(A step of the speech model failed|The engine in this tab stopped)/);
+    // By what the engine was at when the loss reached it: a step, nothing any more, or not yet this take, which a busy machine hands over late.
+    expect(await page.locator('.take .failure').innerText()).toMatch(
+      /^(A step of the speech model failed|The engine in this tab stopped|The GPU device was lost; the engine has to be started again)/,
+    );
     await page.locator('.notice').getByText('Restart the engine').click();
     await waitForState(page, 'speech', 'ready');
   });
