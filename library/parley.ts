@@ -169,13 +169,20 @@ type Calling = ReturnType<typeof caller>;
 /** Returns a function that runs calls: aborted by the caller's signal and by `closing`, with failures converted to the client's errors. */
 function caller(closing: AbortSignal) {
   const aborted = (): Error => new APIUserAbortError(closing.aborted ? { message: 'This Parley was closed.' } : {});
+  // One listener for all calls: Node takes more than ten listeners of one signal for a leak, and warns.
+  const running = new Set<AbortController>();
+  closing.addEventListener('abort', () => running.forEach((controller) => controller.abort()), { once: true });
   return async <Answer>(options: RequestOptions | undefined, run: (call: Call) => Promise<Answer>): Promise<Answer> => {
     const controller = new AbortController();
-    const signals = [closing, ...(options?.signal ? [options.signal] : [])];
-    if (signals.some((signal) => signal.aborted)) throw aborted();
+    const signal = options?.signal;
+    if (closing.aborted || signal?.aborted) throw aborted();
     const abort = (): void => controller.abort();
-    const release = (): void => signals.forEach((signal) => signal.removeEventListener('abort', abort));
-    for (const signal of signals) signal.addEventListener('abort', abort, { once: true });
+    const release = (): void => {
+      running.delete(controller);
+      signal?.removeEventListener('abort', abort);
+    };
+    running.add(controller);
+    signal?.addEventListener('abort', abort, { once: true });
     // Leaving a stream aborts its controller too.
     controller.signal.addEventListener('abort', release, { once: true });
     const toError = (error: unknown): Error => (controller.signal.aborted ? aborted() : toApiError(error));

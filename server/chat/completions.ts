@@ -29,12 +29,13 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
       job.note({ stream: call.stream, prompts: call.prompts.length });
       // If one prompt fails, the others are aborted.
       const ended = new AbortController();
-      const signal = AbortSignal.any([job.signal, ended.signal]);
+      // Each call listens to a signal of its own: Node takes more than ten listeners of one signal for a leak, and warns.
+      const ending = (): AbortSignal => AbortSignal.any([job.signal, ended.signal]);
       try {
-        const echoed = call.echo ? await Promise.all(call.requests.map((one) => echo(context.engine, one, signal))) : [];
+        const echoed = call.echo ? await Promise.all(call.requests.map((one) => echo(context.engine, one, ending()))) : [];
         const choices = Array.from({ length: call.requests.length * call.n }, (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)]));
         const events = call.requests.map((one) =>
-          one.maxTokens === 0 ? onlyPrompt(context.engine, one) : context.engine.chat(one, signal),
+          one.maxTokens === 0 ? onlyPrompt(context.engine, one) : context.engine.chat(one, ending()),
         );
         const sources = countEvents(context, job, events);
         const objects = ['text_completion', 'text_completion'] as const;

@@ -29,13 +29,12 @@ export async function measureAudio(
   try {
     const secondsToReady = (performance.now() - started) / 1000;
     const { id, architecture, parameters, weightBytes, format, voices = [] } = engine.info().models[0]!;
-    const { signal } = new AbortController();
     const sound = hum();
     /** Milliseconds to the first audio, and seconds of audio. */
     const speak = async (): Promise<readonly [number, number]> => {
       const began = performance.now();
       let [first, seconds] = [0, 0];
-      for await (const event of engine.synthesize({ text: TEXT, voice: voices[0]!, seed: 1 }, signal)) {
+      for await (const event of engine.synthesize({ text: TEXT, voice: voices[0]!, seed: 1 }, new AbortController().signal)) {
         if (event.type === 'audio') first ||= performance.now() - began;
         if (event.type === 'finish') ({ seconds } = event);
       }
@@ -43,7 +42,7 @@ export async function measureAudio(
     };
     const hear = async (): Promise<readonly [number, number]> => {
       const began = performance.now();
-      for await (const event of engine.transcribe({ samples: sound, temperature: 0 }, signal)) void event;
+      for await (const event of engine.transcribe({ samples: sound, temperature: 0 }, new AbortController().signal)) void event;
       return [performance.now() - began, SECONDS];
     };
     const ask = async (count: number): Promise<AudioRow> => {

@@ -1,12 +1,23 @@
 /** POST /v1/completions: what reaches the engine and what comes back, also through the official client. */
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
+import type { ChatEvent, ChatRequest } from '../../engine/api.ts';
 import { EngineError } from '../../engine/errors.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
 import { postJson, startListeners, until } from '../support/listeners.ts';
+import { nodeWarnings } from '../support/node-warnings.ts';
 
 const PATH = '/v1/completions';
 const GOOD = { model: 'parley-chat', prompt: 'Once' };
 const top = [{ token: ' a', bytes: [32, 97], logprob: -0.5 }];
+
+/** Listens to the signal of each call, as the client of an engine in a process of its own does. */
+class ListeningEngine extends FakeEngine {
+  override chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent> {
+    signal.addEventListener('abort', () => {}, { once: true });
+    return super.chat(request, signal);
+  }
+}
 
 describe('a text completion', () => {
   test.each([
@@ -60,6 +71,14 @@ describe('a text completion', () => {
     ]);
     expect(json.usage).toMatchObject({ prompt_tokens: 3, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 6 } });
     expect(engine.chats.map(({ prompt }) => prompt)).toEqual([[79, 110], [65]]);
+  });
+
+  test.each([{}, { echo: true, logprobs: 0 }])('of many prompts makes Node warn of no leak: %j', async (fields) => {
+    const warnings = nodeWarnings();
+    const { chat } = await startListeners({}, { engine: new ListeningEngine() });
+    const { json } = await postJson(chat + PATH, { ...GOOD, ...fields, prompt: Array.from({ length: 20 }, (_, i) => `${i}`) });
+    expect(json.choices).toHaveLength(20);
+    expect(warnings).toEqual([]);
   });
 
   test('has log-probabilities in the old form', async () => {
