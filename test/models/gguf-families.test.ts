@@ -390,10 +390,11 @@ async function expectLogits(name: string, file: Uint8Array): Promise<void> {
   const path = join(folder, `${name}.gguf`);
   writeFileSync(path, file);
   const { prompt } = JSON.parse(readFileSync(join(FIXTURES, name, 'golden.json'), 'utf8')) as { prompt: number[] };
-  const golden = await openSafetensors(platform, join(FIXTURES, name), 'golden.safetensors');
   const harness = await DecoderHarness.load(device, path);
   const rows = await harness.step([{ sequence: 0, start: 0, tokens: prompt }]);
-  expectClose(name, Float32Array.from(rows.flatMap((row) => [...row])), await golden.read('logits'), 1e-6);
+  const golden = await openSafetensors(platform, join(FIXTURES, name), 'golden.safetensors');
+  const logits = await golden.read('logits');
   await golden.close();
+  expectClose(name, Float32Array.from(rows.flatMap((row) => [...row])), logits, 1e-6);
   expect(device.errors).toEqual([]);
 }

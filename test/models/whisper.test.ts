@@ -89,7 +89,10 @@ describe('a tiny random checkpoint', () => {
     ({ device, model, golden } = await open(folder, folder));
     audio = await golden.read('audio');
   });
-  afterAll(() => device.close());
+  afterAll(async () => {
+    await golden.close();
+    device.close();
+  });
 
   test('agrees with transformers from the mel features to the cross-attention keys and values', async () => {
     const { config, logMel: mel } = model;
@@ -152,7 +155,9 @@ describe('a tiny random checkpoint', () => {
     const workspace = createEncoderWorkspace(device, config, frames);
     device.write(workspace.samples, melInput(config.mel, audio.subarray(0, samples), frames * config.mel.hop));
     const encoded = await compute(device, workspace.normed, (rec) => encodeAudio(rec, { ...model, workspace, frames }));
-    expectClose('encoder', encoded, await short.read('encoder'), 1e-6);
+    const expected = await short.read('encoder');
+    await short.close();
+    expectClose('encoder', encoded, expected, 1e-6);
   });
 
   test('windows of different lengths side by side: each attends to its own positions', async () => {
@@ -255,7 +260,10 @@ describe('the bundled checkpoint', () => {
   beforeAll(async () => {
     ({ device, model, golden } = await open('models/parley-transcribe', fixtures));
   });
-  afterAll(() => device.close());
+  afterAll(async () => {
+    await golden.close();
+    device.close();
+  });
 
   test('agrees with PyTorch on features, encoder output and the logits of the prompt', async () => {
     const { config } = model;
