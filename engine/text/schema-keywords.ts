@@ -38,7 +38,8 @@ export const OF_TYPE = {
 } as const;
 /** Keywords with which a schema is more than a record, whose values all have one schema. */
 const OTHER_PROPERTIES = ['properties', 'patternProperties', 'unevaluatedProperties'] as const;
-const OF_LENGTH: ReadonlySet<string> = new Set(['minLength', 'maxLength']);
+/** Keywords that bound the length of a string. */
+export const OF_LENGTH: ReadonlySet<string> = new Set(['minLength', 'maxLength']);
 /** Keywords beside which no other constraint than a type can be enforced. */
 export const EXCLUSIVE = ['$ref', 'anyOf', 'oneOf', 'allOf'] as const;
 

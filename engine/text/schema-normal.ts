@@ -7,6 +7,7 @@ import { FORMAT_PATTERNS, anchoredPattern, escapedPattern } from './schema-patte
 import {
   EXCLUSIVE,
   NUMERIC,
+  OF_LENGTH,
   OF_TYPE,
   ONE_SCHEMA,
   SCHEMA_LIST,
@@ -93,7 +94,10 @@ class Rewriting {
     if (typeof schema !== 'object' || schema === null) return schema;
     const keywords = keywordsOf(schema, this.#root);
     const entries = [...keywords].filter(([keyword]) => !isNote(keyword, keywords) && keyword !== 'nullable');
-    const own = Object.fromEntries(entries.map(([keyword, value]) => this.#entry(keyword, typed(keyword, value, keywords))));
+    const written = entries.map(([keyword, value]) => this.#entry(keyword, typed(keyword, value, keywords)));
+    // What is left of lengths beside a pattern is implied by it. The library ignores them, with a warning on standard output.
+    const isPattern = written.some(([keyword]) => keyword === 'pattern');
+    const own = Object.fromEntries(written.filter(([keyword]) => !(isPattern && OF_LENGTH.has(keyword))));
     const bounded = this.#withNumbers({ ...implied(keywords), ...own }, keywords);
     return keywords.get('nullable') === true ? withNull(bounded, typesOf(keywords)) : bounded;
   }

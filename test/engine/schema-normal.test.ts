@@ -29,6 +29,17 @@ test('alternatives without a type are of the one beside them', () => {
   });
 });
 
+// The library wrote a warning among the server's log.
+test.each([
+  { pattern: '^a+$', minLength: 1 },
+  { pattern: '^a*$', minLength: 0 },
+  { format: 'relative-json-pointer', minLength: 1 },
+])('a length that the pattern beside it implies is left out: %j', (rules) => {
+  const schema = { type: 'string', ...rules };
+  expect(findSchemaProblem(schema)).toBeUndefined();
+  expect(JSON.parse(normalizeSchema(schema).schema)).toEqual({ type: 'string', pattern: expect.any(String) as string });
+});
+
 // The grammar took a text for the arguments of a tool whose schema is {}, and the answer had no call.
 test.each<[unknown, unknown]>([
   [true, { type: 'object' }],
