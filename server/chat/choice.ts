@@ -13,7 +13,7 @@ export function chatAnswer(call: ChatCall, envelope: Envelope, reasoningField: R
   const logprobs = call.request.logprobs !== undefined;
   const choices = Array.from(
     { length: call.request.n ?? 1 },
-    (_, i) => new ChatChoice(i, { reasoningField, logprobs, hasFunctions: call.hasFunctions }),
+    (_, i) => new ChatChoice(i, { reasoningField, logprobs, hasFunctions: call.hasFunctions, alwaysContent: false }),
   );
   return { envelope, delivery: call, objects: ['chat.completion', 'chat.completion.chunk'], choices };
 }
@@ -31,6 +31,8 @@ interface ChoiceOptions {
   readonly logprobs: boolean;
   /** Write the one tool call as the older `function_call`. */
   readonly hasFunctions: boolean;
+  /** Give every delta a `content`, if only an empty one, as Mistral's API does: clients of that API stop at a delta without. */
+  readonly alwaysContent: boolean;
 }
 
 /** One choice of POST /chat/completions. */
@@ -38,14 +40,16 @@ export class ChatChoice implements Choice {
   readonly #index: number;
   readonly #field: ReasoningField;
   readonly #hasFunctions: boolean;
+  readonly #alwaysContent: boolean;
   #text = '';
   #reasoning = '';
   readonly #calls: { readonly id: string; readonly name: string; arguments: string }[] = [];
   readonly #logprobs: unknown[] | undefined;
 
-  constructor(index: number, { reasoningField, logprobs, hasFunctions }: ChoiceOptions) {
+  constructor(index: number, { reasoningField, logprobs, hasFunctions, alwaysContent }: ChoiceOptions) {
     this.#index = index;
     this.#hasFunctions = hasFunctions;
+    this.#alwaysContent = alwaysContent;
     this.#field = reasoningField;
     this.#logprobs = logprobs ? [] : undefined;
   }
@@ -85,7 +89,8 @@ export class ChatChoice implements Choice {
     };
   }
 
-  #chunk(delta: object, logprobs: unknown = null, reason: FinishReason | null = null): object {
+  #chunk(fields: object, logprobs: unknown = null, reason: FinishReason | null = null): object {
+    const delta = this.#alwaysContent ? { content: '', ...fields } : fields;
     return { index: this.#index, delta, logprobs: logprobs ?? null, finish_reason: reason && this.#reason(reason) };
   }
 

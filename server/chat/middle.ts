@@ -54,7 +54,7 @@ export function middleRoute(context: ListenerContext, limits: ChatLimits): Route
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
       const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);
-      const form = { reasoningField: 'reasoning_content', logprobs: false, hasFunctions: false } as const;
+      const form = { reasoningField: 'reasoning_content', logprobs: false, hasFunctions: false, alwaysContent: true } as const;
       const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, form));
       const objects = ['chat.completion', 'chat.completion.chunk'] as const;
       await sendAnswer(response, sources, { envelope: startAnswer(context, 'fim'), delivery: call, objects, choices }, job);
