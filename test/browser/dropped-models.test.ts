@@ -126,4 +126,36 @@ describe.skipIf(findChromium() === undefined)('a model is dropped', () => {
     )();
     await page.locator('main.transcribe').getByText('Sound.CAF').first().waitFor();
   });
+
+  /** Pastes a file into the focused element, with a text beside it or none. */
+  const paste = (name: string, type: string, text?: string): Promise<boolean> =>
+    page.evaluate(
+      ({ name, type, text }) => {
+        const clipboardData = new DataTransfer();
+        clipboardData.items.add(new File(['?'], name, { type }));
+        if (text !== undefined) clipboardData.items.add(text, 'text/plain');
+        return document.activeElement!.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+      },
+      { name, type, text },
+    );
+
+  test('a file that is pasted is taken as one that is dropped, and a text with its picture as the text', async () => {
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.evaluate(async () => {
+      const canvas = new OffscreenCanvas(1, 1);
+      canvas.getContext('2d');
+      await navigator.clipboard.write([new ClipboardItem({ 'image/png': await canvas.convertToBlob() })]);
+    });
+    await page.locator('.composer textarea').press('Control+V');
+    await page.getByText('image.png is neither a model nor a recording.').waitFor();
+    await page.locator('.composer textarea').press('Shift');
+    await hint().waitFor({ state: 'detached' });
+    expect(await paste('image.png', 'image/png', 'A text')).toBe(true);
+    expect(await paste('voice.ogg', 'audio/ogg', 'voice.ogg')).toBe(false);
+    await page.locator('main.transcribe').getByText('voice.ogg').first().waitFor();
+    expect(await paste('image.png', 'image/png')).toBe(false);
+    await page.locator('main.transcribe').getByText('image.png: this browser cannot read the file as sound').waitFor();
+    expect(await paste('chat.gguf', '')).toBe(false);
+    await page.locator('main.models').waitFor();
+  });
 });

@@ -66,7 +66,7 @@ describe.skipIf(findChromium() === undefined)('grammars in a tab', () => {
 
   beforeAll(async () => {
     const folder = buildPlayground('chat');
-    script = `assets/${readdirSync(join(folder, 'assets')).find((name) => /^engine-worker-.*\.js$/.test(name))!}`;
+    script = `assets/${readdirSync(join(folder, 'assets')).find((name) => /^page-worker-.*\.js$/.test(name))!}`;
     server = await serveFolder(folder);
     browser = await launchChromium();
     page = await openPage(await browser.newContext(), server.url);

@@ -55,6 +55,8 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     expect(contents.filter((bytes) => bytes.includes('AGFzbQ') && bytes.includes('xgrammar'))).toHaveLength(0);
     expect(own.filter((name) => name.endsWith('.wasm'))).toEqual([expect.stringMatching(/^assets\/grammar-.*\.wasm$/)]);
     expect(contents.filter((bytes) => /onnxruntime/i.test(bytes.toString('latin1')))).toHaveLength(0);
+    // The engine's and the self-test's kernels are the same.
+    expect(contents.filter((bytes) => bytes.includes('dispatchWorkgroups'))).toHaveLength(1);
   });
 
   test('answers with the network cut after load, and asks nobody but its own server', async () => {
@@ -271,7 +273,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
   });
 
   test('an engine whose script does not come says so instead of loading for ever', async () => {
-    server.intercept = (path) => (/engine-worker.*\.js$/.test(path) ? 'hang' : undefined);
+    server.intercept = (path) => (/page-worker.*\.js$/.test(path) ? 'hang' : undefined);
     await context.clock.install();
     const page = await openPage(context, server.url);
     await page.click('text=Load the model');

@@ -83,35 +83,38 @@ export function Shell() {
 const DROP = 'Drop a GGUF file or a model’s folder to add it. It stays in this browser. A recording is transcribed.';
 
 /**
- * Accepts dropped models and recordings anywhere on the page. Any other dropped file would replace the page and end all its work, so it is
- * refused with a hint that stays until the person goes on.
+ * Accepts dropped and pasted models and recordings anywhere on the page. Any other dropped file would replace the page and end all its work,
+ * so it is refused with a hint that stays until the person goes on; so is a pasted one, unless there is text with it.
  */
 function takeDroppedFiles({ adding, router, transcription }: App, hint: Signal<string>): () => void {
-  const take = (event: DragEvent): void => {
-    const dropped = event.dataTransfer;
+  const take = (event: DragEvent | ClipboardEvent): void => {
+    const isPaste = 'clipboardData' in event;
+    const dropped = isPaste ? event.clipboardData : event.dataTransfer;
     hint.value = '';
     if (!dropped?.types.includes('Files')) return;
+    const route = router.route.peek();
+    const files = [...dropped.files];
+    const recordings = files.filter(isSoundFile);
+    // What is copied in a word processor comes as a picture too.
+    if (isPaste && dropped.types.includes('text/plain') && recordings.length === 0 && !isModelDrop(dropped)) return;
     event.preventDefault();
     if (event.type === 'dragover') {
       hint.value = DROP;
       return;
     }
-    const route = router.route.peek();
     if (isModelDrop(dropped) || route === 'models') {
       void adding.take(droppedFiles(dropped));
       router.go('models');
-    } else if (route !== 'transcribe') {
-      const recordings = [...dropped.files].filter(isSoundFile);
-      if (recordings.length > 0) {
-        void transcription.open(recordings);
-        router.go('transcribe');
-      } else hint.value = `${dropped.files[0]?.name ?? 'This'} is neither a model nor a recording. ${DROP}`;
-    }
+    } else if (recordings.length > 0 || route === 'transcribe') {
+      // The view that takes sound tries the others too, and says why they are none.
+      void transcription.open(route === 'transcribe' ? files : recordings);
+      router.go('transcribe');
+    } else hint.value = `${files[0]?.name ?? 'This'} is neither a model nor a recording. ${DROP}`;
   };
   // Moving between two elements of the page is not leaving it.
   const leave = (event: DragEvent): void => void (event.relatedTarget === null && clear());
   const clear = (): void => void (hint.value = '');
-  const listeners = { dragover: take, drop: take, dragleave: leave, pointerdown: clear, keydown: clear } as const;
+  const listeners = { dragover: take, drop: take, paste: take, dragleave: leave, pointerdown: clear, keydown: clear } as const;
   for (const [type, listener] of Object.entries(listeners)) addEventListener(type, listener as EventListener);
   return () => {
     for (const [type, listener] of Object.entries(listeners)) removeEventListener(type, listener as EventListener);

@@ -10,7 +10,7 @@ export interface CaseOutcome {
 }
 
 /** What an error says. */
-export const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Tells of every case of the suite, and calls `skipped` for those that have nothing to test on this adapter. */
 export async function runSuite(

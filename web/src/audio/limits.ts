@@ -1,6 +1,9 @@
 /** The longest recording that is accepted, in seconds: its samples take 460 MB. */
 export const MAX_SECONDS = 2 * 3600;
 
+/** What is said of a microphone recording that is ended for its length. */
+export const ENOUGH_RECORDED = `${inWords(MAX_SECONDS)} are recorded, and no more are transcribed at once.`;
+
 /** Most bytes of a file whose duration is unknown until it is decoded. */
 export const MAX_UNKNOWN_BYTES = 512 * 2 ** 20;
 

@@ -4,13 +4,14 @@ import { resample } from '../../../engine/audio/resample.ts';
 import { concatenated } from '../../../engine/util/math.ts';
 import type { SettingsData } from '../settings.ts';
 import { messageOf } from '../util.ts';
+import { ENOUGH_RECORDED, MAX_SECONDS } from './limits.ts';
 import workletUrl from './capture-worklet.ts?worker&url';
 
 /** Sample rate of recordings, in Hz: the one that transcription takes. */
 export const CAPTURE_RATE = 16000;
 const KEPT_LEVELS = 400;
 
-export const MICROPHONE_GONE = 'The microphone has gone: it was unplugged, or this page may not use it any more.';
+const MICROPHONE_GONE = 'The microphone has gone: it was unplugged, or this page may not use it any more.';
 
 /** Open resources of one recording. */
 interface Recording {
@@ -31,10 +32,10 @@ export class Microphone {
 
   /**
    * Opens the microphone. Throws an Error whose message tells the person what is wrong, or an AbortError when `stop` or another `start`
-   * comes before it is open; nothing is left open then. Calls `gone` when the browser ends the recording, which would be silence from then
-   * on.
+   * comes before it is open; nothing is left open then. Calls `enough`, with words for the person, when the browser ends the recording, which
+   * would be silence from then on, and when it is as long as recordings may be.
    */
-  async start(constraints: SettingsData['microphone'], gone: () => void): Promise<void> {
+  async start(constraints: SettingsData['microphone'], enough: (why: string) => void): Promise<void> {
     const devices = navigator.mediaDevices as MediaDevices | undefined;
     if (!devices) throw new Error('Browsers give the microphone only to pages on https or localhost; this address is neither.');
     void this.stop();
@@ -53,17 +54,19 @@ export class Microphone {
     } catch (error) {
       await close(context, stream);
       signal.throwIfAborted();
-      throw new Error(explain(error), { cause: error });
+      throw new Error(await explain(error), { cause: error });
     }
     const blocks: Float32Array[] = [];
     this.#recording = { stream, context, blocks };
     // A track fires no 'ended' event when the page itself stops it.
-    for (const track of stream.getTracks()) track.addEventListener('ended', () => this.#recording?.stream === stream && gone());
+    const end = (why: string): void => void (this.#recording?.blocks === blocks && enough(why));
+    for (const track of stream.getTracks()) track.addEventListener('ended', () => end(MICROPHONE_GONE));
     const source = context.createMediaStreamSource(stream);
     const capture = new AudioWorkletNode(context, 'capture', { numberOfOutputs: 0 });
     capture.port.onmessage = ({ data }: MessageEvent<Float32Array>) => {
       blocks.push(data);
       this.#show(data, context.sampleRate);
+      if (this.seconds.peek() >= MAX_SECONDS) end(ENOUGH_RECORDED);
     };
     source.connect(capture);
   }
@@ -99,10 +102,15 @@ function openContext(): AudioContext {
   }
 }
 
-function explain(error: unknown): string {
+async function explain(error: unknown): Promise<string> {
   const name = error instanceof Error ? error.name : '';
-  if (name === 'NotAllowedError')
-    return 'The microphone is blocked for this page. Allow it with the icon beside the address, then try again.';
+  if (name === 'NotAllowedError') {
+    // Some browsers have no such permission to ask for.
+    const permission = await navigator.permissions?.query({ name: 'microphone' }).catch(() => undefined);
+    return permission?.state === 'prompt'
+      ? 'The microphone was not allowed. Try again, and allow it when the browser asks.'
+      : 'The microphone is blocked for this page. Allow it with the icon beside the address, then try again.';
+  }
   if (name === 'NotFoundError') return 'No microphone was found. Connect one, then try again.';
   if (name === 'NotReadableError') return 'Another program is using the microphone. Close it there, then try again.';
   // Some of the browsers' errors have a name only.

@@ -7,7 +7,7 @@ import { startWorker } from '../trusted-types.ts';
 import { orAborted } from '../util.ts';
 import type { PlacedModel } from '../worker/model-files.ts';
 import type { DescribeMessage, WorkerMessage } from '../worker/protocol.ts';
-import workerUrl from '../worker/engine-worker.ts?worker&url';
+import workerUrl from '../worker/page-worker.ts?worker&url';
 
 /** Time limit for a worker's script to load and run, in ms. */
 const START_LIMIT = 30_000;

@@ -1,8 +1,10 @@
 /** Runs the kernel self-test in its own worker and keeps the results. */
 import { computed, signal } from '@preact/signals';
-import type { SelfTestMessage } from '../../../test/support/browser/self-test-worker.ts';
-import workerUrl from '../../../test/support/browser/self-test-worker.ts?worker&url';
-import { startWorker } from '../trusted-types.ts';
+import type { SelfTestMessage } from '../../../test/support/browser/self-test.ts';
+import { startEngineWorker } from '../backend/start-engine-worker.ts';
+import { messageOf } from '../util.ts';
+import { SELF_TEST } from '../worker/protocol.ts';
+import type { WorkerMessage } from '../worker/protocol.ts';
 
 export interface CaseResult {
   readonly suite: string;
@@ -16,33 +18,34 @@ export class SelfTest {
   readonly total = signal(0);
   readonly results = signal<readonly CaseResult[]>([]);
   readonly failures = computed(() => this.results.value.filter(({ problem }) => problem !== ''));
-  #worker: Worker | undefined;
+  #endWorker: (() => void) | undefined;
 
   start(): void {
     this.stop();
     this.results.value = [];
     this.total.value = 0;
     this.state.value = 'running';
-    const worker = startWorker(workerUrl, 'parley self-test');
-    this.#worker = worker;
+    const { worker, failed, end } = startEngineWorker(SELF_TEST, () => {});
+    this.#endWorker = end;
     let batch: CaseResult[] = [];
     const flush = (): void => {
       this.results.value = [...this.results.peek(), ...batch];
       batch = [];
     };
-    worker.addEventListener('message', ({ data }: MessageEvent<SelfTestMessage>) => {
+    // The messages of engines' workers, such as that the script has started, tell nothing here.
+    worker.addEventListener('message', ({ data }: MessageEvent<SelfTestMessage | WorkerMessage>) => {
       if (data.type === 'begin') this.total.value = data.total;
       else if (data.type === 'skipped') this.total.value--;
       else if (data.type === 'result') {
         batch.push({ suite: data.suite, name: data.name, problem: data.problem });
         if (batch.length >= 10) flush();
-      } else {
+      } else if (data.type === 'end') {
         flush();
         this.#end();
       }
     });
-    worker.addEventListener('error', (event) => {
-      batch.push({ suite: 'self-test', name: 'runs', problem: event.message || 'the worker could not be started' });
+    failed.catch((error: unknown) => {
+      batch.push({ suite: 'self-test', name: 'runs', problem: messageOf(error) });
       flush();
       this.#end();
     });
@@ -65,8 +68,8 @@ export class SelfTest {
   }
 
   #end(): void {
-    this.#worker?.terminate();
-    this.#worker = undefined;
+    this.#endWorker?.();
+    this.#endWorker = undefined;
     this.state.value = 'done';
   }
 }

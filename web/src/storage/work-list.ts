@@ -88,6 +88,11 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
     if (!this.#purged.has(item.id)) void this.#place.work.put(this.#options.kind, item.data());
   }
 
+  /** Whether an item is deleted for good. */
+  isPurged(id: string): boolean {
+    return this.#purged.has(id);
+  }
+
   /** Deletes an item; the deletion can be undone for some seconds. */
   remove(item: Item): void {
     const removed = Date.now();

@@ -1,13 +1,12 @@
 /** Intake of sound: dropped or chosen files, or the microphone. */
 import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
-import { MICROPHONE_GONE, Microphone } from '../audio/microphone.ts';
+import { Microphone } from '../audio/microphone.ts';
 import { SOUND_FILES } from '../audio/sound-file.ts';
 import { useIsReady } from '../engine-notice.tsx';
 import { isAbort } from '../failure.ts';
-import { isModelDrop } from '../models/dropped-model.ts';
 import { Trace } from '../ui/trace.tsx';
 import { formatTime, messageOf } from '../util.ts';
 
@@ -31,7 +30,7 @@ export function Intake({
     },
     [],
   );
-  useFileDrop(over, onFiles);
+  useFileDrag(over);
   const finish = async (): Promise<void> => {
     recording.value = false;
     onRecorded(await microphone.stop());
@@ -40,8 +39,8 @@ export function Intake({
     if (recording.value) return finish();
     problem.value = '';
     try {
-      await microphone.start(app.settings.data.peek().microphone, () => {
-        problem.value = `${MICROPHONE_GONE} What was heard before is transcribed.`;
+      await microphone.start(app.settings.data.peek().microphone, (why) => {
+        problem.value = `${why} What was heard before is transcribed.`;
         void finish();
       });
       recording.value = true;
@@ -69,16 +68,11 @@ export function Intake({
   );
 }
 
-/** Accepts files that are dropped anywhere in the view; `over` is true while they are dragged above it. */
-function useFileDrop(over: Signal<boolean>, onFiles: (files: readonly File[]) => void): void {
-  const latest = useRef(onFiles);
-  latest.current = onFiles;
-  // A layout effect, so that the listeners exist as soon as the view does.
-  useLayoutEffect(() => {
+/** Sets `over` while files are dragged above the view; the shell takes them. */
+function useFileDrag(over: Signal<boolean>): void {
+  useEffect(() => {
     const onDrag = (event: DragEvent): void => {
       over.value = event.type === 'dragover' && (event.dataTransfer?.types.includes('Files') ?? false);
-      // A dropped model is not a recording: the shell takes it.
-      if (event.type === 'drop' && event.dataTransfer && !isModelDrop(event.dataTransfer)) latest.current([...event.dataTransfer.files]);
     };
     const types = ['dragover', 'dragleave', 'drop'] as const;
     for (const type of types) addEventListener(type, onDrag);

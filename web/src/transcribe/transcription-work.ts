@@ -32,6 +32,8 @@ export class TranscriptionWork {
   });
   readonly #chosen = signal('');
   #calls = 0;
+  /** Number of microphone recordings so far. */
+  #recordings = 0;
   /** Id of the recording that the player holds. */
   #loaded = '';
   readonly #app: Services;
@@ -61,8 +63,8 @@ export class TranscriptionWork {
   }
 
   /**
-   * Transcribes sound files one after the other. The first replaces the file that is being decoded or transcribed, and is shown; the others
-   * follow it, before files that were waiting already.
+   * Transcribes sound files one after the other. The first replaces the file that is being decoded or transcribed, and is shown, unless the
+   * microphone was recorded while it was decoded; the others follow it, before files that were waiting already.
    */
   async open([first, ...others]: readonly File[]): Promise<void> {
     if (!first) return;
@@ -82,28 +84,38 @@ export class TranscriptionWork {
 
   async #take(file: File, isFirst: boolean): Promise<void> {
     const reading = new Reading(file);
+    const recordings = this.#recordings;
     this.reading.value = reading;
     const forget = (): void => void (this.reading.peek() === reading && (this.reading.value = undefined));
     try {
       const { samples, levels } = await reading.sound.finally(forget);
       if (samples.length === 0) throw new Error('there is no sound in it');
-      await (isFirst ? this.hear(file.name, samples, levels) : this.run(this.#add(file.name, samples, levels)));
+      // A recording is newer than the file that was opened before it.
+      const isNewest = isFirst && recordings === this.#recordings;
+      const transcript = isNewest ? this.#show(file.name, samples, levels) : this.#add(file.name, samples, levels);
+      await this.run(transcript);
     } catch (error) {
       const problem = `${file.name}: ${messageOf(error)}`;
       if (!isAbort(error)) this.problem.value = [this.problem.peek(), problem].filter((text) => text !== '').join('; ');
     }
   }
 
-  /** Adds a recording at 16 kHz, shows and transcribes it; a running transcription is stopped. */
-  async hear(name: string, samples: Float32Array, levels: Float32Array = peaksOf(samples)): Promise<void> {
+  /** Shows and transcribes what the microphone recorded, at 16 kHz; a running transcription is stopped. */
+  async hear(name: string, samples: Float32Array): Promise<void> {
     this.problem.value = samples.length === 0 ? 'There is no sound in it.' : '';
     if (samples.length === 0) return;
+    this.#recordings++;
+    await this.run(this.#show(name, samples, peaksOf(samples)));
+  }
+
+  /** Adds a recording and shows it. */
+  #show(name: string, samples: Float32Array, levels: Float32Array): Transcript {
     this.current.peek()?.stop();
     const transcript = this.#add(name, samples, levels);
     this.player.load(samples, CAPTURE_RATE);
     this.#loaded = transcript.id;
     this.#chosen.value = transcript.id;
-    await this.run(transcript);
+    return transcript;
   }
 
   #add(name: string, samples: Float32Array, levels: Float32Array): Transcript {
@@ -148,11 +160,13 @@ export class TranscriptionWork {
     this.#loaded = '';
   }
 
-  /** Stores a recording piece by piece, because each is copied on the main thread. */
+  /** Stores a recording piece by piece, because each is copied on the main thread; it may be deleted for good meanwhile. */
   async #keep(id: string, samples: Float32Array): Promise<void> {
     const size = KEPT_SECONDS * CAPTURE_RATE;
     for (let piece = 0; piece * size < samples.length; piece++) {
       await this.#app.work.putSound(id, piece, samples.slice(piece * size, (piece + 1) * size));
+      // Another tab may have deleted it before that piece.
+      if (this.transcripts.isPurged(id)) return this.#app.work.remove('transcript', id);
     }
   }
 }

@@ -5,7 +5,7 @@
 import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
 import type { Services } from '../services.ts';
-import { CAPTURE_RATE, MICROPHONE_GONE, Microphone, rms } from '../audio/microphone.ts';
+import { CAPTURE_RATE, Microphone, rms } from '../audio/microphone.ts';
 import { Player } from '../audio/player.ts';
 import type { Conversation, Message } from '../chat/conversation.ts';
 import { isAbort } from '../failure.ts';
@@ -51,9 +51,9 @@ export class VoiceLoop {
     this.player.unlock();
     this.problem.value = '';
     this.phase.value = 'starting';
-    this.#opening = this.#microphone.start(this.#app.settings.data.peek().microphone, () => {
+    this.#opening = this.#microphone.start(this.#app.settings.data.peek().microphone, (why) => {
       this.cancel();
-      this.problem.value = `${MICROPHONE_GONE} Nothing of it was sent.`;
+      this.problem.value = `${why} Nothing of it was sent.`;
     });
     try {
       await this.#opening;

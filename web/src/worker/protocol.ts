@@ -10,6 +10,9 @@ import type { SourceError } from '../../../sources/index.ts';
 import type { HubAccess } from '../models/hub-authorization.ts';
 import type { PlacedModel } from './model-files.ts';
 
+/** The name of a worker that runs the kernel self-test instead of an engine. */
+export const SELF_TEST = 'parley self-test';
+
 /** Message from the page, once: load the model and serve the engine at `port`. */
 export interface LoadMessage {
   readonly type: 'load';

@@ -1,8 +1,9 @@
 /**
- * Runs the project's kernel cases (test/kernels) against their CPU references on this browser's adapter. Started by the playground's device page; results
- * are posted one by one.
+ * The worker's side of the device page's self-test: runs the project's kernel cases (test/kernels) against their CPU references on this
+ * browser's adapter.
  */
-import { runSuite, words } from './run-suites.ts';
+import './kernel-suites.ts';
+import { runSuite } from './run-suites.ts';
 import type { CaseOutcome } from './run-suites.ts';
 import { takeSuites } from './vitest.ts';
 
@@ -15,16 +16,10 @@ export type SelfTestMessage =
 
 const tell = (message: SelfTestMessage): void => self.postMessage(message);
 
-async function main(): Promise<void> {
-  // A file that breaks is told of.
-  await import('./kernel-suites.ts');
+/** Runs all cases in this worker and posts their results one by one. */
+export async function runSelfTest(): Promise<void> {
   const suites = takeSuites();
   tell({ type: 'begin', total: suites.reduce((sum, suite) => sum + suite.tests.length, 0) });
   for (const suite of suites) await runSuite(suite, (outcome) => tell({ type: 'result', ...outcome }), () => tell({ type: 'skipped' })); // prettier-ignore
   tell({ type: 'end' });
 }
-
-void main().catch((error: unknown) => {
-  tell({ type: 'result', suite: 'self-test', name: 'starts', problem: words(error) });
-  tell({ type: 'end' });
-});
