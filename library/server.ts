@@ -50,7 +50,7 @@ export async function loadApps(options: AppsOptions): Promise<Apps> {
     capacity: capacityOf(config),
     origins: { corsOrigins, allowedHosts },
     log: createLineLog(options.log),
-    vitals: () => ({ restarts: engine.restarts, stalledMs: engine.stalledMs }),
+    vitals: () => engine,
     ...(apiKey !== undefined && { apiKey }),
   };
   const { chat, speech, transcription } = config;

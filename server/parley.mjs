@@ -25,7 +25,7 @@ const HELP = `Usage: parley [COMMAND]
   models               lists the bundled and the cached models; with --recommended those for real work
   rm SOURCE...         removes models from the caches
   run MODEL "prompt"   one answer, or a conversation, without a server
-  bench [MODEL]        how fast a chat model is here, and which kernels take the time
+  bench [MODEL]        how fast a model is here, and which kernels take the time
   adapters             lists the GPUs, how fast they are, and which settings use them
   doctor               says what of this machine would stop or slow the server, and what mends it
 

@@ -205,7 +205,7 @@ function createListenerApp(
     origins: config.origins,
     log,
     lifecycle,
-    vitals: () => ({ restarts: supervisor.restarts, stalledMs: supervisor.stalledMs }),
+    vitals: () => supervisor,
     settings: config.shown,
     capacity: capacityOf(config.engine),
     logRequests: config.logRequests,

@@ -29,7 +29,7 @@ interface CallDelta {
 interface ChoiceOptions {
   readonly reasoningField: ReasoningField;
   readonly logprobs: boolean;
-  /** Write the one tool call as the older `function_call`. */
+  /** Write the one tool call as the older `function_call` too, which clients that still send `functions` read. */
   readonly hasFunctions: boolean;
   /** Give every delta a `content`, if only an empty one, as Mistral's API does: clients of that API stop at a delta without. */
   readonly alwaysContent: boolean;
@@ -84,22 +84,18 @@ export class ChatChoice implements Choice {
         ...(calls.length > 0 && this.#asCalls(calls)),
       },
       logprobs: this.#logprobs ? { content: this.#logprobs, refusal: null } : null,
-      finish_reason: this.#reason(reason),
+      finish_reason: reason,
       stop_reason: stopReason,
     };
   }
 
   #chunk(fields: object, logprobs: unknown = null, reason: FinishReason | null = null): object {
     const delta = this.#alwaysContent ? { content: '', ...fields } : fields;
-    return { index: this.#index, delta, logprobs: logprobs ?? null, finish_reason: reason && this.#reason(reason) };
+    return { index: this.#index, delta, logprobs: logprobs ?? null, finish_reason: reason };
   }
 
   #asCalls(calls: readonly { readonly function: object }[]): object {
-    return this.#hasFunctions ? { function_call: calls[0]!.function } : { tool_calls: calls };
-  }
-
-  #reason(reason: FinishReason): string {
-    return this.#hasFunctions && reason === 'tool_calls' ? 'function_call' : reason;
+    return { tool_calls: calls, ...(this.#hasFunctions && { function_call: calls[0]!.function }) };
   }
 
   /** Takes a piece of a tool call. Only the first piece has id, type and name, since clients that assemble calls reject a second name. */

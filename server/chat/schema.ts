@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
 import { hasFunctions, responseFormatSchema, toResponseFormat, toTools, toolFields, toolPaths } from './tools.ts';
-import { invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import { invalidValue, missingParameter, unsupportedParameter } from '../http/errors.ts';
 import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
 import { entries, list } from '../body/bounded.ts';
@@ -189,7 +189,8 @@ function refuseUnsupported(fields: Fields): void {
   refuse('audio', false);
   refuse('web_search_options', false);
   refuse('moderation', false);
-  if (fields.modalities?.some((kind) => kind !== 'text')) throw unsupportedValue('modalities', "only ['text'] is served");
+  const other = fields.modalities?.find((kind) => kind !== 'text');
+  if (other !== undefined) throw unsupportedParameter('modalities', `only ['text'] is, got '${other.slice(0, 50)}'`);
 }
 
 function toRequest(fields: Fields): ChatRequest {

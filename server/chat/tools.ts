@@ -76,7 +76,7 @@ export function toResponseFormat(format: z.output<typeof responseFormatSchema> |
   return { type: 'json_schema', schema: format.json_schema.schema };
 }
 
-/** Whether a request has the older `functions` instead of `tools`; its answer then has one `function_call` instead of `tool_calls`. */
+/** Whether a request has the older `functions` instead of `tools`; its answer then has one call, as `function_call` beside `tool_calls`. */
 export const hasFunctions = (fields: ToolFields): boolean => fields.tools === undefined && fields.functions !== undefined;
 
 /** The function definitions of a body, each with its path there. */

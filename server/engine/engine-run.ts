@@ -53,6 +53,7 @@ export class EngineRun {
   #killedBecause: string | undefined;
   readonly #watchdog: Watchdog;
   readonly #log: Logger;
+  #isDeviceLost = false;
 
   constructor({ entry, environment }: EngineProgram, start: StartMessage, log: Logger, { watchdogMs, startMs }: EngineLimits) {
     this.child = fork(fileURLToPath(entry), {
@@ -80,6 +81,7 @@ export class EngineRun {
     this.client = connectEngine(this.#port());
     const kill = (why: string): void => {
       this.#killedBecause = `killed: ${why}`;
+      this.#isDeviceLost = this.client.status().state === 'lost';
       child.kill('SIGKILL');
     };
     this.#watchdog = new Watchdog(this.client, () => child.connected, watchdogMs, kill);
@@ -99,6 +101,11 @@ export class EngineRun {
     });
     // If the process could not be started (EMFILE, for one), there is no channel to send by.
     if (child.connected) child.send(start, () => {});
+  }
+
+  /** Whether the process ended because it lost its GPU device, while it served or loaded; a crashed driver counts as a crash. */
+  get isDeviceLost(): boolean {
+    return this.#isDeviceLost || this.failure?.code === 'device_lost';
   }
 
   /** Milliseconds since the engine got ready; 0 if it never did. */

@@ -63,6 +63,7 @@ class Supervisor {
   #firstStartMs = 0;
   #attempts = 0;
   #restarts = 0;
+  #devicesLost = 0;
   #retry: NodeJS.Timeout | undefined;
   #closing = false;
   #gaveUp = false;
@@ -80,6 +81,11 @@ class Supervisor {
   /** How often the engine process has been restarted. */
   get restarts(): number {
     return this.#restarts;
+  }
+
+  /** How often an engine process ended because it lost its GPU device. */
+  get devicesLost(): number {
+    return this.#devicesLost;
   }
 
   /** Milliseconds since pending GPU work last made progress; close to 0 (at most a watch interval) if none is pending. */
@@ -188,6 +194,7 @@ class Supervisor {
     const isMistake = !this.#info && run.failure !== undefined && run.failure.code !== 'device_lost';
     const isRefusal = isMistake && run.failure!.code !== 'internal';
     log[isRefusal ? 'debug' : 'error']({ how, stderr: run.lastErrors }, 'engine process ended');
+    if (run.isDeviceLost) this.#devicesLost++;
     if (run.livedMs > livedMs) this.#attempts = 0;
     // A failure of the first start is a mistake in the configuration, which no restart mends.
     if (isMistake) return this.#giveUp(run.failure!);

@@ -13,18 +13,25 @@ export interface GaugeSource {
   readonly load: () => Load;
   /** How often the engine has been restarted. */
   readonly restarts: () => number;
+  /** How often it lost its GPU device. */
+  readonly devicesLost: () => number;
 }
 
 /** One metric name, or several for the same number. */
 type Names = string | readonly string[];
 
 /** Registers all gauges and totals of a listener; `throughput` gives generated tokens per second. */
-export function addGauges(registry: Registry, { task, model, engine, load, restarts }: GaugeSource, throughput: () => number): void {
+export function addGauges(
+  registry: Registry,
+  { task, model, engine, load, restarts, devicesLost }: GaugeSource,
+  throughput: () => number,
+): void {
   const { gauge, total, pagesIn } = families(registry, model);
   const status = () => engine.status();
   gauge('parley_engine_ready', '1 while the engine can run this model', () => (status().state === 'ready' ? 1 : 0));
   gauge('parley_gpu_buffer_bytes', 'Bytes of GPU buffers', () => status().gpuBytes);
   total('parley_engine_restarts_total', 'Times the engine was started again', restarts);
+  total('parley_gpu_device_lost_total', 'Times the GPU device was lost', devicesLost);
   total('parley_gpu_submits_total', 'Queue submissions', () => status().submits);
   total('parley_gpu_read_bytes_total', 'Bytes read back from the GPU', () => status().bytesRead);
   gauge(['sglang:num_running_reqs', 'vllm:num_requests_running'], 'Requests that run', () => load().running);

@@ -53,6 +53,8 @@ export interface AppOptions {
 export interface EngineVitals {
   /** How often the engine has been restarted. */
   readonly restarts: number;
+  /** How often it lost its GPU device. */
+  readonly devicesLost: number;
   /** Milliseconds for which pending GPU work has made no progress. */
   readonly stalledMs: number;
 }
@@ -137,6 +139,7 @@ export class ListenerContext {
       engine: options.engine,
       load: () => this.load(),
       restarts: () => options.vitals?.().restarts ?? 0,
+      devicesLost: () => options.vitals?.().devicesLost ?? 0,
     });
     this.lifecycle = options.lifecycle ?? new Lifecycle();
     this.log = (options.log ?? createLog('silent')).child({ listener: task });

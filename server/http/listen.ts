@@ -1,4 +1,5 @@
 /** An HTTP(S) server with limits for slow and broken clients, and a close that drains. */
+import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Server as TlsServer } from 'node:https';
@@ -224,6 +225,7 @@ function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void
 function answerRaw(socket: Duplex, { status, body, headers }: HttpError): void {
   const text = JSON.stringify(body);
   const all = {
+    'x-request-id': randomUUID(),
     connection: 'close',
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(text),

@@ -136,7 +136,7 @@ describe('a bad field', () => {
     ['a long cache key', { ...GOOD, prompt_cache_key: 'x'.repeat(257) }, 'invalid_value', 'prompt_cache_key'],
     ['an empty salt', { ...GOOD, cache_salt: '' }, 'invalid_value', 'cache_salt'],
     ['going on with a question', { ...GOOD, continue_final_message: true }, 'invalid_value', 'continue_final_message'],
-    ['audio', { ...GOOD, modalities: ['text', 'audio'] }, 'unsupported_value', 'modalities'],
+    ['audio', { ...GOOD, modalities: ['text', 'audio'] }, 'unsupported_parameter', 'modalities'],
     ['web search', { ...GOOD, web_search_options: {} }, 'unsupported_parameter', 'web_search_options'],
     [
       'a prototype',

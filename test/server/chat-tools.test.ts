@@ -169,22 +169,26 @@ describe('what shapes the answer', () => {
     ]);
   });
 
-  test('the older form of a request is answered in the older form, with one call', async () => {
+  test('the older form of a request is answered in both forms, with one call', async () => {
+    const id = expect.stringMatching(/^call_[0-9a-z]{24}$/);
     const { chat } = await startListeners({ deltas: deltas.slice(0, 5) });
     const functions = [{ name: 'weather', parameters }];
     const { json } = await postJson(chat + PATH, { ...GOOD, functions });
     const called = { name: 'weather', arguments: '{"city":"Rome"}' };
-    expect(json.choices[0]).toMatchObject({ finish_reason: 'function_call', message: { content: null, function_call: called } });
-    expect(json.choices[0]).not.toHaveProperty('message.tool_calls');
+    const message = { content: null, function_call: called, tool_calls: [{ id, type: 'function', function: called }] };
+    expect(json.choices[0]).toMatchObject({ finish_reason: 'tool_calls', message });
     const { text } = await postJson(chat + PATH, { ...GOOD, functions, stream: true });
     const choices = frames(text).map((frame) => frame.choices[0]!);
     expect(choices.slice(3).map(({ delta }) => delta)).toEqual([
-      { function_call: { name: 'weather', arguments: '' } },
-      { function_call: { arguments: '{"city":' } },
-      { function_call: { arguments: '"Rome"}' } },
+      {
+        tool_calls: [{ index: 0, id, type: 'function', function: { name: 'weather', arguments: '' } }],
+        function_call: { name: 'weather', arguments: '' },
+      },
+      { tool_calls: [{ index: 0, function: { arguments: '{"city":' } }], function_call: { arguments: '{"city":' } },
+      { tool_calls: [{ index: 0, function: { arguments: '"Rome"}' } }], function_call: { arguments: '"Rome"}' } },
       {},
     ]);
-    expect(choices.at(-1)).toMatchObject({ finish_reason: 'function_call' });
+    expect(choices.at(-1)).toMatchObject({ finish_reason: 'tool_calls' });
   });
 
   test("the official client's own assembly gets the same calls", async () => {

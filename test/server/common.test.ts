@@ -102,7 +102,7 @@ describe('bodies', () => {
       `POST ${ROUTES.chat} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n`,
     ]) {
       const [head = '', body = ''] = (await talk(text)).split('\r\n\r\n');
-      expect(head).toMatch(/^HTTP\/1.1 400 Bad Request/);
+      expect(head).toMatch(/^HTTP\/1.1 400 Bad Request\r\n(.*\r\n)*x-request-id: \S+/);
       expect(JSON.parse(body)).toEqual(errorBody('invalid_value'));
     }
     // Node hands a CONNECT to nobody.
@@ -300,11 +300,13 @@ describe('neighbours', () => {
   });
 
   test('probes say no while GPU work does not move, but work is taken', async () => {
-    const { chat } = await startListeners({}, { vitals: () => ({ restarts: 3, stalledMs: 21_000 }) });
+    const { chat } = await startListeners({}, { vitals: () => ({ restarts: 3, devicesLost: 2, stalledMs: 21_000 }) });
     const { status, json } = await send(`${chat}/health`);
     expect([status, json.error.code]).toEqual([503, 'device_lost']);
     expect((await postJson(chat + ROUTES.chat, GOOD_CHAT)).status).toBe(200);
-    expect((await send(`${chat}/metrics`)).text).toContain('parley_engine_restarts_total{model_name="parley-chat"} 3');
+    const { text } = await send(`${chat}/metrics`);
+    expect(text).toContain('parley_engine_restarts_total{model_name="parley-chat"} 3');
+    expect(text).toContain('parley_gpu_device_lost_total{model_name="parley-chat"} 2');
   });
 
   test('health_generate has the idle model compute the least it can, not twice within 5 s, and leaves a busy one to its work', async () => {
