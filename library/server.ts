@@ -40,7 +40,8 @@ export interface Apps {
 /** Loads models and makes their apps; rejects with APIError if one cannot be loaded. */
 export async function loadApps(options: AppsOptions): Promise<Apps> {
   const { engine, config } = await start(options);
-  const codec = new CodecPool();
+  const log = createLineLog(options.log);
+  const codec = new CodecPool(undefined, { log });
   const lifecycle = new Lifecycle();
   const { apiKey, corsOrigins = [], allowedHosts = [], maxUploadBytes } = options;
   const common = {
@@ -49,7 +50,7 @@ export async function loadApps(options: AppsOptions): Promise<Apps> {
     modelOptional: true,
     capacity: capacityOf(config),
     origins: { corsOrigins, allowedHosts },
-    log: createLineLog(options.log),
+    log,
     vitals: () => engine,
     ...(apiKey !== undefined && { apiKey }),
   };

@@ -154,7 +154,7 @@ interface Outside {
 function startParts(config: ServerConfig, { log, tracer, engineEntry }: Outside): Parts {
   const lifecycle = new Lifecycle();
   removeAbandoned();
-  const codec = new CodecPool();
+  const codec = new CodecPool(undefined, { log });
   const keys = config.keys && new KeyRing(config.keys.rows);
   const listeners: Listener[] = [];
   const supervisor = superviseEngine({

@@ -2,6 +2,7 @@
  * A promise interface of the codec workers. If a worker dies or hangs, its current request and its encoders fail, a new worker replaces it, and waiting decodings
  * go on.
  */
+import { tmpdir } from 'node:os';
 import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest } from './worker.ts';
 import type { SampleEncoding } from './encoders.ts';
@@ -38,9 +39,13 @@ export class CodecPool {
   readonly #decoders: readonly CodecThread[];
   readonly #encoders: readonly CodecThread[];
   readonly #files = new TemporaryFolder();
+  readonly #log: FolderLog | undefined;
+  /** Whether the last upload found no place for its samples. */
+  #isFolderLost = false;
   #nextId = 1;
 
-  constructor(size = 2, options: CodecThreadOptions = {}) {
+  constructor(size = 2, { log, ...options }: CodecPoolOptions = {}) {
+    this.#log = log;
     const threads = (): CodecThread[] => Array.from({ length: size }, () => new CodecThread(options));
     this.#decoders = threads();
     this.#encoders = threads();
@@ -51,7 +56,27 @@ export class CodecPool {
    * the client or, on an abort, with its reason once the worker has stopped.
    */
   async decode(file: Blocks, signal?: AbortSignal): Promise<DecodedFile> {
-    const path = this.#files.newPath();
+    try {
+      const decoded = await this.#decode(file, this.#files.newPath(), signal);
+      this.#noteFolder();
+      return decoded;
+    } catch (error) {
+      if (error instanceof HttpError && error.code === 'out_of_memory') this.#noteFolder(error.message);
+      throw error;
+    }
+  }
+
+  /** Logs that the folder for temporary files takes no samples, once until it takes some again. */
+  #noteFolder(problem?: string): void {
+    const isLost = problem !== undefined;
+    if (isLost === this.#isFolderLost) return;
+    this.#isFolderLost = isLost;
+    const fields = { folder: tmpdir() };
+    if (isLost) this.#log?.error({ ...fields, problem }, 'recordings are refused until the folder for temporary files (TMPDIR) is mended');
+    else this.#log?.info(fields, 'the folder for temporary files takes recordings again');
+  }
+
+  async #decode(file: Blocks, path: string, signal?: AbortSignal): Promise<DecodedFile> {
     const blocks = file.take();
     try {
       const request = { type: 'decode', id: this.#nextId++, blocks, path } as const;
@@ -105,6 +130,16 @@ export class CodecPool {
 
 const leastBusy = (threads: readonly CodecThread[]): CodecThread =>
   threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
+
+/** The part of a logger that tells of the folder for temporary files. */
+interface FolderLog {
+  error(fields: object, text: string): void;
+  info(fields: object, text: string): void;
+}
+
+interface CodecPoolOptions extends CodecThreadOptions {
+  readonly log?: FolderLog;
+}
 
 /** Options for tests. */
 interface CodecThreadOptions {

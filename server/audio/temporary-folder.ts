@@ -39,15 +39,29 @@ export class TemporaryFolder {
   }
 }
 
-/** Converts a failure to write in the folder for the client: a lack of room is HttpError 503, since there may be some later; other errors are returned unchanged. */
+/**
+ * Converts a failure to write in the folder for the client: HttpError 503, since there may be room, or a folder, later. Other errors are returned unchanged. The path
+ * is for the log alone.
+ */
 export function writeFailure(cause: unknown): unknown {
-  if (!NO_ROOM.includes((cause as NodeJS.ErrnoException).code)) return cause;
-  const message = 'the folder for temporary files has no room for the samples of this audio';
+  const problem = PROBLEMS[(cause as NodeJS.ErrnoException).code ?? ''];
+  if (problem === undefined) return cause;
+  const message = `the server's folder for temporary files ${problem}, so the samples of this audio have no place`;
   return new HttpError(503, 'out_of_memory', message, { headers: { 'retry-after': '5' }, cause });
 }
 
-/** Error codes of a full disk, an exceeded quota, and the process's limit on file sizes. */
-const NO_ROOM: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+/** What is wrong with the folder, by the code of the system's error. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ENOSPC: 'is full',
+  EDQUOT: 'has used up its quota',
+  EFBIG: 'takes no file of this size',
+  ENOENT: 'is missing',
+  ENOTDIR: 'is not a folder',
+  EACCES: 'may not be written',
+  EPERM: 'may not be written',
+  EROFS: 'is read-only',
+  EIO: 'is on a broken disk',
+};
 
 function make(prefix: string): string {
   try {

@@ -162,7 +162,9 @@ class FormParser {
       if (name === undefined) return this.onError(malformed("a part of the form has no 'Content-Disposition: form-data' with a name"));
       if (name.length > LIMITS.fieldNameLength)
         return this.onError(malformed(`the name of a form field is longer than ${LIMITS.fieldNameLength} characters`));
-      const isFile = parameterOf(parameters, 'filename') !== undefined || type?.[0]?.toLowerCase() === 'application/octet-stream';
+      // Some clients send a name beyond ASCII as RFC 5987 has it, in the second form alone.
+      const hasName = ['filename', 'filename*'].some((key) => parameterOf(parameters, key) !== undefined);
+      const isFile = hasName || type?.[0]?.toLowerCase() === 'application/octet-stream';
       if (isFile) this.#takeFile(part, name);
       else this.#takeField(part, Buffer.from(name, 'latin1').toString('utf8'));
     });

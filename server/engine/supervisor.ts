@@ -16,6 +16,8 @@ export interface SupervisorOptions {
   readonly watchdogMs?: number;
   /** Milliseconds of life after getting ready that reset the count of consecutive deaths; default 10 s. */
   readonly livedMs?: number;
+  /** Milliseconds before the first restart, which double with each death in a row; default 250. */
+  readonly delayMs?: number;
   /** Milliseconds within which a restarted engine must be ready; default: by RELOAD_FACTOR. */
   readonly reloadMs?: number;
   /** Milliseconds for which a request whose engine died before it answered waits for the next one; default 60 s. */
@@ -30,7 +32,6 @@ export interface SupervisorOptions {
   readonly entry?: URL;
 }
 
-const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 32_000;
 /** Consecutive deaths, each before or soon after getting ready, after which the supervisor gives up. */
 const MAX_ATTEMPTS = 10;
@@ -189,7 +190,7 @@ class Supervisor {
 
   #ended(run: EngineRun, how: string): void {
     if (this.#closing) return;
-    const { log, livedMs = 10_000 } = this.#options;
+    const { log, livedMs = 10_000, delayMs = 250 } = this.#options;
     // A refusal is a sentence that onGiveUp reports; the drivers' warnings beside it do not matter then.
     const isMistake = !this.#info && run.failure !== undefined && run.failure.code !== 'device_lost';
     const isRefusal = isMistake && run.failure!.code !== 'internal';
@@ -199,11 +200,13 @@ class Supervisor {
     // A failure of the first start is a mistake in the configuration, which no restart mends.
     if (isMistake) return this.#giveUp(run.failure!);
     if (++this.#attempts >= (this.#info ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS)) {
-      const times = `the engine process died ${this.#attempts} times in a row; the last time: ${how}`;
-      return this.#giveUp(run.failure ?? new EngineError('device_lost', times));
+      if (!this.#info && run.failure) return this.#giveUp(run.failure);
+      const times = `the engine process died ${this.#attempts} times in a row; the last time: ${run.failure?.message ?? how}`;
+      // What ran once may run again, so whatever the last process lacked, it is no mistake in the configuration.
+      return this.#giveUp(new EngineError('device_lost', times));
     }
     this.#restarts++;
-    const delay = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (this.#attempts - 1));
+    const delay = Math.min(MAX_DELAY_MS, delayMs * 2 ** (this.#attempts - 1));
     this.#retry = setTimeout(() => this.#start(), delay);
   }
 

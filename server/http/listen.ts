@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Server as TlsServer } from 'node:https';
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import type { TlsOptions } from '../access/tls.ts';
 import { bind } from './bind.ts';
 import { HttpError } from './errors.ts';
@@ -75,7 +75,7 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
   server.on('clientError', (error, socket) => (isAnswering(socket) ? socket.destroy() : answerBrokenRequest(error, socket as Socket)));
   // Without a listener, Node would close the connection without an answer.
   server.on('connect', (_request, socket) =>
-    answerRaw(
+    refuseRaw(
       socket,
       new HttpError(405, 'method_not_allowed', 'CONNECT is not served here', { headers: { allow: 'GET, HEAD, POST, OPTIONS' } }),
     ),
@@ -133,7 +133,8 @@ function trackAnswers(server: Server | TlsServer): (socket: Duplex) => boolean {
     answers.set(socket, running.add(response));
     response.once('close', () => running.delete(response));
   });
-  return (socket) => [...(answers.get(socket) ?? [])].some(({ headersSent }) => headersSent);
+  // An answer that waits behind another has no socket yet.
+  return (socket) => [...(answers.get(socket) ?? [])].some((response) => response.headersSent && response.socket !== null);
 }
 
 /** What a connection has sent ahead of the answers. */
@@ -188,7 +189,7 @@ function openPipeline(socket: Socket): Pipeline {
 /** Closes a connection that has sent too many requests ahead, with an error where that would not be in the midst of other answers. */
 function refuseAhead(socket: Socket, isAnswering: boolean): void {
   if (isAnswering || socket.writableLength > 0) return void socket.destroy();
-  answerRaw(
+  refuseRaw(
     socket,
     new HttpError(
       400,
@@ -196,8 +197,6 @@ function refuseAhead(socket: Socket, isAnswering: boolean): void {
       `at most ${MAX_AHEAD} requests may wait behind another on a connection; wait for answers or open more`,
     ),
   );
-  // What else it sends is not read.
-  socket.destroySoon();
 }
 
 /** Closes the connection of a client that does not read the end of its answer, for which no handler waits. Afterwards Node's own timeouts apply. */
@@ -217,12 +216,14 @@ async function drain(server: Server | TlsServer, silent: ReadonlyMap<string, Soc
 
 /** Answers a connection whose request could not be parsed with a JSON error. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  // It has its answer, and what came behind its request is no request either.
+  if (socket.writableEnded && error.code !== 'ECONNRESET') return;
   if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-  else answerRaw(socket, describeBroken(error.code));
+  else refuseRaw(socket, describeBroken(error.code));
 }
 
-/** Writes a JSON error to a connection that has no response object. */
-function answerRaw(socket: Duplex, { status, body, headers }: HttpError): void {
+/** Writes a JSON error to a connection that has no response object, and ends it. */
+function refuseRaw(socket: Duplex, { status, body, headers }: HttpError): void {
   const text = JSON.stringify(body);
   const all = {
     'x-request-id': randomUUID(),
@@ -235,6 +236,28 @@ function answerRaw(socket: Duplex, { status, body, headers }: HttpError): void {
   // The client may have gone already.
   socket.on('error', () => {});
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
+  // Node's parser may be in the midst of a piece.
+  setImmediate(() => {
+    // What else comes is none of the parser's.
+    socket.removeAllListeners('data');
+    discardRest(socket);
+  });
+}
+
+/** Bytes that a refused client may still send, and for how many milliseconds. */
+const REST_BYTES = 64 << 20;
+const REST_MS = 10_000;
+
+/**
+ * Reads and discards what a client that was refused is still sending, up to a limit. A connection that is closed with bytes unread is reset, which can take the answer from a
+ * client that has not read it yet.
+ */
+export function discardRest(stream: Readable): void {
+  let left = REST_BYTES;
+  const timer = setTimeout(() => stream.destroy(), REST_MS);
+  stream.on('data', (chunk: Buffer) => (left -= chunk.length) < 0 && stream.destroy());
+  stream.on('close', () => clearTimeout(timer));
+  stream.resume();
 }
 
 function describeBroken(code: string | undefined): HttpError {

@@ -4,6 +4,7 @@ import type { NextFunction, Request, Response } from 'express';
 import { addNote, localsOf } from './context.ts';
 import type { ListenerContext } from './context.ts';
 import { HttpError, toHttpError } from './errors.ts';
+import { discardRest } from './listen.ts';
 import { DEFAULT_ORIGIN_RULES, isHostAllowed, isOriginAllowed } from './origin.ts';
 
 /** Routes that probes, scrapers and routers poll every few seconds; logged at level `debug` only. */
@@ -118,18 +119,6 @@ export function sendError({ log }: ListenerContext) {
     }
     for (const name of OF_THE_ANSWER) response.removeHeader(name);
     response.status(http.status).set('cache-control', 'no-store').set(http.headers).json(http.body);
-    if (!request.complete) drainRest(request);
+    if (!request.complete) discardRest(request);
   };
-}
-
-/** Bytes of a refused body that are still read and discarded, and for how long, so that the client gets to read the response. */
-const DRAIN_BYTES = 64 << 20;
-const DRAIN_MS = 10_000;
-
-function drainRest(request: Request): void {
-  let left = DRAIN_BYTES;
-  const timer = setTimeout(() => request.destroy(), DRAIN_MS);
-  request.on('data', (chunk: Buffer) => (left -= chunk.length) < 0 && request.destroy());
-  request.on('close', () => clearTimeout(timer));
-  request.resume();
 }

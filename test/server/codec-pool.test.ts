@@ -1,5 +1,8 @@
 /** What a file that breaks its decoder does to others: nothing. */
-import { afterEach, describe, expect, test } from 'vitest';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { writeWav } from '../../engine/audio/wav.ts';
 import { CodecPool } from '../../server/audio/pool.ts';
 import { Blocks } from '../../server/body/blocks.ts';
@@ -64,6 +67,30 @@ test('a pool that was closed starts no worker any more, which would keep the pro
   await expect(pool.open('pcm', rates)).rejects.toMatchObject({ status: 503, code: 'shutting_down' });
   await expect(pool.decode(good())).rejects.toMatchObject({ status: 503, code: 'shutting_down' });
   expect(ports()).toBe(before);
+});
+
+test('without a folder for temporary files, uploads are refused and the log says so once, until there is one again', async () => {
+  const parent = mkdtempSync(join(tmpdir(), 'parley-pool-'));
+  const folder = join(parent, 'missing');
+  vi.stubEnv('TMPDIR', folder);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    rmSync(parent, { recursive: true });
+  });
+  const lines: object[] = [];
+  const log = { error: (fields: object) => void lines.push(fields), info: (fields: object) => void lines.push(fields) };
+  pool = new CodecPool(1, { log });
+  const refused = (problem: string) => expect(pool.decode(good())).rejects.toMatchObject({ status: 503, code: 'out_of_memory', message: expect.stringContaining(problem) }); // prettier-ignore
+  await refused('is missing');
+  await refused('is missing');
+  writeFileSync(folder, '');
+  await refused('is not a folder');
+  expect(lines).toEqual([{ folder, problem: expect.stringContaining('is missing') }]);
+  rmSync(folder);
+  mkdirSync(folder);
+  await (await pool.decode(good())).discard();
+  await (await pool.decode(good())).discard();
+  expect(lines.slice(1)).toEqual([{ folder }]);
 });
 
 describe('a file that nobody waits for any more', () => {

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { wavToMono } from '../../engine/audio/wav.ts';
+import { wavToMono, writeWav } from '../../engine/audio/wav.ts';
 import { decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/upload/decode.ts';
 import { joinBytes } from '../../server/audio/join-bytes.ts';
 import { caseRng } from '../fuzz/rng.ts';
 import { likeness } from '../support/likeness.ts';
+import { tone } from '../support/wav-file.ts';
 
 const FORMATS = fileURLToPath(new URL('../fixtures/audio-formats/', import.meta.url));
 const RATE = 16_000;
@@ -85,6 +86,26 @@ describe('files that were joined are heard one after the other', () => {
       expect(heard.length, name).toBeGreaterThanOrEqual(decode(read(name)).heard.length - 1);
       expect(warnings, name).toContainEqual(expect.stringMatching(/^the \w+ file is /));
     }
+  });
+});
+
+describe('joined files of more than one sample rate', () => {
+  /** As many files, each of a hundredth of a second, whose rates alternate. */
+  const joined = (files: number): Uint8Array =>
+    joinBytes(Array.from({ length: files }, (_, i) => writeWav(tone(440, 8000 * (1 + (i % 2)), 0.01), 8000 * (1 + (i % 2)))));
+
+  test('are heard while the rate changes 20 times, and beyond that the changes are what is refused', () => {
+    expect(decode(joined(21)).heard).toHaveLength(21 * 160);
+    expect(() => decode(joined(22))).toThrow(
+      'the sample rate changes more than 20 times within the WAV file; send what was joined as several files, or with one rate',
+    );
+  });
+
+  test('are refused for a rate that is not read', () => {
+    const aiff = Buffer.from(read('aiff-16000-16.aiff'));
+    // An eighth: an exponent that is smaller by 3.
+    aiff.writeUInt16BE(aiff.readUInt16BE(aiff.indexOf('COMM') + 16) - 3, aiff.indexOf('COMM') + 16);
+    expect(() => decode(aiff)).toThrow('the AIFF file has sound with a sample rate of 2000 Hz; 4000 to 384000 are read');
   });
 });
 

@@ -158,11 +158,24 @@ describe('a folder for temporary files', () => {
     expect(mine()).toEqual(before);
   });
 
-  test('without room is a 503 to come back from, and what is no matter of room stays what it is', () => {
-    const failed = (code: string): Error => Object.assign(new Error(`${code}: write`), { code });
-    for (const code of ['ENOSPC', 'EDQUOT', 'EFBIG'])
-      expect(writeFailure(failed(code))).toMatchObject({ status: 503, code: 'out_of_memory', headers: { 'retry-after': '5' } });
-    const other = failed('EACCES');
+  test.each([
+    ['ENOSPC', 'is full'],
+    ['EDQUOT', 'has used up its quota'],
+    ['EFBIG', 'takes no file of this size'],
+    ['ENOENT', 'is missing'],
+    ['ENOTDIR', 'is not a folder'],
+    ['EACCES', 'may not be written'],
+    ['EROFS', 'is read-only'],
+  ])('that takes no file (%s) is a 503 to come back from, which says what it is', (code, problem) => {
+    const failed = Object.assign(new Error(`${code}: write '/secret'`), { code });
+    expect(writeFailure(failed)).toMatchObject({ status: 503, code: 'out_of_memory', headers: { 'retry-after': '5' } });
+    expect((writeFailure(failed) as Error).message).toBe(
+      `the server's folder for temporary files ${problem}, so the samples of this audio have no place`,
+    );
+  });
+
+  test('leaves a failure that is no matter of the folder as it is', () => {
+    const other = Object.assign(new Error('EBADF: write'), { code: 'EBADF' });
     expect(writeFailure(other)).toBe(other);
   });
 

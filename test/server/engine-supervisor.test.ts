@@ -1,5 +1,5 @@
 /** A real child process with a fake engine in it: what happens to callers and listeners when it dies, hangs or cannot start. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -10,6 +10,7 @@ import { superviseEngine } from '../../server/engine/supervisor.ts';
 import type { SupervisorOptions } from '../../server/engine/supervisor.ts';
 import { listen } from '../../server/http/listen.ts';
 import { createLog } from '../../server/log.ts';
+import { exitCodeOf } from '../../server/serve.ts';
 import { collect } from '../support/collect.ts';
 import { postJson, send, until } from '../support/listeners.ts';
 
@@ -134,6 +135,32 @@ test('so is a GPU that is lost while the models are loaded; in the end its own w
   await until(() => failures.length === 1);
   expect([supervisor.restarts, supervisor.devicesLost]).toEqual([2, 3]);
   expect(failures[0]).toMatchObject({ code: 'device_lost', message: 'llvmpipe was lost' });
+});
+
+test('an engine that ran once and has died ten times since is given up as lost, whatever the last one lacked: another start may help', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-lives-'));
+  cleanups.push(async () => rmSync(folder, { recursive: true }));
+  const lives = join(folder, 'lives');
+  const { supervisor, failures } = start(`ok>fail:${lives}`, 60_000, { delayMs: 1 });
+  await supervisor.ready;
+  process.kill(supervisor.pid!, 'SIGKILL');
+  await until(() => failures.length === 1);
+  const message = 'the engine process died 10 times in a row; the last time: no adapter is called that';
+  expect(failures[0]).toMatchObject({ code: 'device_lost', message });
+  expect(exitCodeOf(failures[0]!)).toBe(1);
+  expect(readFileSync(lives, 'utf8')).toHaveLength(10);
+});
+
+test('deaths after a life that was long enough are not counted', async () => {
+  const { supervisor, failures } = start('ok', 60_000, { delayMs: 1, livedMs: -1 });
+  await supervisor.ready;
+  for (let deaths = 0; deaths < 11; deaths++) {
+    const { pid } = supervisor;
+    process.kill(pid!, 'SIGKILL');
+    await until(() => supervisor.pid !== pid && supervisor.status().state === 'ready');
+  }
+  expect(failures).toEqual([]);
+  expect(supervisor.restarts).toBe(11);
 });
 
 test('a process that closes its connection before it ends is said to have ended as it did', async () => {

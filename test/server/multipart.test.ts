@@ -74,6 +74,15 @@ test.each([100, 70_000])(
   },
 );
 
+test('a file whose name comes in the form of RFC 5987 alone is a file', async () => {
+  const { transcription, engine } = await startListeners();
+  const head = 'Content-Disposition: form-data; name="file"; filename*=UTF-8\'\'caf%C3%A9.wav';
+  const file = part(head, Buffer.from(writeWav(new Float32Array(1600), 16000)));
+  const model = part('Content-Disposition: form-data; name="model"', Buffer.from('whisper-1'));
+  expect((await post(transcription, Buffer.concat([file, model, END]))).status).toBe(200);
+  expect(engine.transcriptions).toHaveLength(1);
+});
+
 describe('the type of a form', () => {
   test.each([
     ['multipart/form-data;xboundary=X', 415],

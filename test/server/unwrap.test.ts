@@ -121,6 +121,80 @@ describe('a recorder that cannot go back', () => {
   });
 });
 
+describe('Opus in CAF, as Messages on a phone records it', () => {
+  /** The packets of an Ogg file, without its two headers. */
+  const packetsOf = (file: Buffer): Buffer[] => {
+    const packets: Buffer[] = [];
+    const parts: Buffer[] = [];
+    for (let at = 0; at < file.length;) {
+      const sizes = file.subarray(at + 27, at + 27 + file[at + 26]!);
+      at += 27 + sizes.length;
+      for (const size of sizes) {
+        parts.push(file.subarray(at, at + size));
+        at += size;
+        if (size < 255) packets.push(Buffer.concat(parts.splice(0)));
+      }
+    }
+    return packets.slice(2);
+  };
+  const chunk = (name: string, content: Buffer): Buffer => {
+    const head = Buffer.from(`${name}01234567`);
+    head.writeBigInt64BE(BigInt(content.length), 4);
+    return Buffer.concat([head, content]);
+  };
+  const caf = (channels: number): Buffer => {
+    const packets = packetsOf(read('ogg-opus.opus'));
+    const description = Buffer.alloc(32);
+    description.writeDoubleBE(48_000, 0);
+    description.write('opus', 8);
+    description.writeUInt32BE(960, 20);
+    description.writeUInt32BE(channels, 24);
+    const table = Buffer.alloc(24);
+    table.writeBigInt64BE(BigInt(packets.length), 0);
+    table.writeBigInt64BE(BigInt(960 * packets.length), 8);
+    const sizes = packets.flatMap(({ length }) => (length < 128 ? [length] : [0x80 | (length >> 7), length & 127]));
+    return Buffer.concat([
+      Buffer.from('caff\0\x01\0\0'),
+      chunk('desc', description),
+      chunk('data', Buffer.concat([Buffer.alloc(4), ...packets])),
+      chunk('pakt', Buffer.concat([table, Buffer.from(sizes)])),
+    ]);
+  };
+
+  test('is heard, though nothing in the file is a head of Opus', () => {
+    // 312 samples at 48 kHz come before the sound, which its Ogg file says.
+    for (const channels of [1, 2]) expect(likeness(heard(caf(channels)).subarray(104), clip), `${channels}`).toBeGreaterThan(0.8);
+  });
+
+  test('of more channels than two is refused, since its packets are laid out in no known way', () => {
+    expect(() => heard(caf(6))).toThrow('of a codec that is not read');
+  });
+});
+
+describe('a codec that is not read is refused by its name', () => {
+  const renamed = (name: string, from: string, to: string): Buffer => {
+    const file = Buffer.from(read(name));
+    for (let at = file.indexOf(from); at >= 0; at = file.indexOf(from, at + 4)) file.write(to, at, 'latin1');
+    return file;
+  };
+
+  test.each([
+    ['AIFF', renamed('aifc-8000-mulaw.aifc', 'ulaw', 'MAC6'), "'MAC6'; PCM, float"],
+    ['CAF', renamed('caf-16000-16.caf', 'lpcm', 'samr'), "'samr'; PCM, float"],
+    ['CAF', renamed('caf-16000-16.caf', 'lpcm', 'ms\0\x02'), "'ms??'; PCM, float"],
+    ['MP4', renamed('m4a-16000-mono.m4a', 'mp4a', 'samr'), 'AMR; AAC, ALAC'],
+    ['MP4', renamed('m4a-16000-mono.m4a', 'mp4a', 'what'), "'what'; AAC, ALAC"],
+    ['WebM', renamed('mkv-flac.mkv', 'A_FLAC', 'A_WHAT'), "'A_WHAT'; AAC, ALAC"],
+  ])('%s', (format, file, name) => {
+    expect(() => heard(file)).toThrow(`the sound in the ${format} file is of a codec that is not read: ${name}`);
+  });
+
+  test('and a description that has no room for it is damage', () => {
+    const file = Buffer.concat([Buffer.from('caff\0\x01\0\0desc'), Buffer.alloc(8), Buffer.from('data'), Buffer.alloc(8)]);
+    expect(() => heard(file)).toThrow('the CAF file is damaged or cut short');
+  });
+});
+
 describe('PCM of a QuickTime film', () => {
   const NAME = 'mov-16000-float.mov';
   /** The film with the bytes of its samples the other way round, and `enda` that says so or does not. */

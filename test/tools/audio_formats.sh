@@ -50,10 +50,17 @@ make aifc-8000-little.aifc 0.5 -ar 8000 -c:a pcm_s16le -f aiff
 make aifc-22050-float.aifc 0.1 -ar 22050 -c:a pcm_f32be -f aiff
 make caf-16000-16.caf 0.5 -ar 16000 -c:a pcm_s16le
 make caf-alac.caf 0.5 -ar 16000 -c:a alac
+make caf-8000-8.caf 0.5 -ar 8000 -c:a pcm_s8
+make caf-8000-alaw.caf 0.5 -ar 8000 -c:a pcm_alaw
+make caf-8000-mulaw-stereo.caf 0.5 -ar 8000 -ac 2 -c:a pcm_mulaw
+make aifc-22050-ima4-stereo.aifc 0.5 -ar 22050 -ac 2 -c:a adpcm_ima_qt -f aiff
 make aifc-8000-mulaw.aifc 0.5 -ar 8000 -c:a pcm_mulaw -f aiff
 make wav-8000-alaw.wav 2.1 -ar 8000 -c:a pcm_alaw
 make wav-8000-mulaw-stereo.wav 0.5 -ar 8000 -ac 2 -c:a pcm_mulaw
 make wav-48000-one-silent.wav 0.2 -af 'pan=stereo|c0=c0|c1=0*c0' -ar 48000
+make wav-16000-opposite.wav 0.2 -af 'pan=stereo|c0=c0|c1=-1*c0'
+make flac-16000-opposite.flac 0.2 -af 'pan=stereo|c0=c0|c1=-1*c0' -c:a flac
+make ogg-opus-opposite.opus 2.1 -af 'pan=stereo|c0=c0|c1=-1*c0' -c:a libopus -b:a 24k
 make wav-16000-rf64.wav 0.2 -ar 16000 -rf64 always
 make ogg-vorbis-5.1.ogg 2.1 -c:a libvorbis -ar 48000 -ac 6 -q:a 0
 make mov-aac-44100.mov 2.1 -c:a aac -ar 44100 -b:a 32k

@@ -96,9 +96,9 @@ struct Session {
     is_mp3: bool,
     /// The Opus head.
     head: Vec<u8>,
-    planes: Vec<Vec<f32>>,
-    /// The channels' mean.
-    mono: Vec<f32>,
+    /// Of all channels, interleaved.
+    samples: Vec<f32>,
+    channels: u32,
     packet: Option<Packet>,
     /// Errors of the container since its last packet.
     errors: u32,
@@ -121,8 +121,9 @@ pub extern "C" fn open(length: u32, is_mpeg: u32) -> i32 {
         Err(Error::DecodeError(_)) => return BROKEN,
         Err(_) => return NO_FORMAT,
     };
-    let (planes, mono, head) = (Vec::new(), Vec::new(), Vec::new());
-    let mut session = Session { format, track: 0, decoder: Decoder::Host, rate: 0, is_mp3: false, head, planes, mono, packet: None, errors: 0 };
+    let (samples, head) = (Vec::new(), Vec::new());
+    let mut session =
+        Session { format, track: 0, decoder: Decoder::Host, rate: 0, is_mp3: false, head, samples, channels: 1, packet: None, errors: 0 };
     let status = session.choose();
     SESSION.set(Some(session));
     status
@@ -180,9 +181,10 @@ impl Session {
                 self.packet = Some(packet);
                 OPUS_PACKET
             }
-            Decoder::Aac(decoder) => match decoder.decode(&packet.data, &mut self.mono) {
+            Decoder::Aac(decoder) => match decoder.decode(&packet.data, &mut self.samples) {
                 Some(rate) => {
                     self.rate = rate;
+                    self.channels = 1;
                     SAMPLES
                 }
                 None => DAMAGED,
@@ -190,8 +192,8 @@ impl Session {
             Decoder::Symphonia(decoder) => match decoder.decode(&packet) {
                 Ok(buffer) => {
                     self.rate = buffer.spec().rate();
-                    buffer.copy_to_vecs_planar(&mut self.planes);
-                    self.mix(buffer_frames(&self.planes));
+                    self.channels = buffer.spec().channels().count() as u32;
+                    buffer.copy_to_vec_interleaved(&mut self.samples);
                     SAMPLES
                 }
                 Err(Error::ResetRequired) => {
@@ -205,24 +207,9 @@ impl Session {
 
     /// A packet of pictures or another language: nothing is heard of it.
     fn next_of_other(&mut self) -> i32 {
-        self.mono.clear();
+        self.samples.clear();
         SAMPLES
     }
-
-    fn mix(&mut self, frames: usize) {
-        let scale = 1.0 / self.planes.len().max(1) as f32;
-        self.mono.clear();
-        self.mono.resize(frames, 0.0);
-        for plane in &self.planes {
-            for (sum, sample) in self.mono.iter_mut().zip(plane) {
-                *sum += sample * scale;
-            }
-        }
-    }
-}
-
-fn buffer_frames(planes: &[Vec<f32>]) -> usize {
-    planes.first().map_or(0, Vec::len)
 }
 
 fn with<T: Default>(answer: impl FnOnce(&mut Session) -> T) -> T {
@@ -241,14 +228,20 @@ pub extern "C" fn rate() -> u32 {
     with(|session| session.rate)
 }
 
+/// The samples of all channels, interleaved.
 #[unsafe(no_mangle)]
 pub extern "C" fn samples() -> u32 {
-    with(|session| session.mono.as_ptr() as u32)
+    with(|session| session.samples.as_ptr() as u32)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn channels() -> u32 {
+    with(|session| session.channels)
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn sample_count() -> u32 {
-    with(|session| session.mono.len() as u32)
+    with(|session| session.samples.len() as u32)
 }
 
 #[unsafe(no_mangle)]

@@ -1,10 +1,13 @@
 /** Decodes the sound of container files: Symphonia in WebAssembly demultiplexes and decodes, and libopus decodes Opus. Runs in the codec worker. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { instantiateCodecs } from '../codecs-module.ts';
-import { lacksPages, missedEnd } from './cut-short.ts';
-import { presentationOf } from './mp4-boxes.ts';
-import { OpusStream } from './opus-stream.ts';
+import { Downmix } from '../downmix.ts';
+import { lacksPages, missedEnd, placeOfSound } from './cut-short.ts';
+import { cafFormat } from './headers.ts';
+import { mp4Codec, presentationOf } from './mp4-boxes.ts';
+import { OpusStream, plainOpusHead } from './opus-stream.ts';
 import { declaredSamples } from './repair/declared.ts';
+import { webmCodec } from './repair/ebml.ts';
 import type { FileFormat } from './sniff.ts';
 
 /** Mono samples of a part of a file; the next part may have another rate. */
@@ -20,10 +23,13 @@ export type Problem = 'no-format' | 'no-track' | 'no-codec' | 'broken' | 'cut';
 /** Thrown when a file cannot be decoded. */
 export class ContainerError extends Error {
   readonly problem: Problem;
+  /** What the container calls the codec of its sound, if that is why it is not decoded. */
+  readonly codec: string | undefined;
 
-  constructor(problem: Problem, cause?: unknown) {
+  constructor(problem: Problem, { cause, codec }: { readonly cause?: unknown; readonly codec?: string | undefined } = {}) {
     super(`the container cannot be read: ${problem}`, { cause });
     this.problem = problem;
+    this.codec = codec;
   }
 }
 
@@ -35,6 +41,7 @@ interface Exports {
   rate(): number;
   samples(): number;
   sample_count(): number;
+  channels(): number;
   packet(): number;
   packet_length(): number;
   trim_end(): number;
@@ -94,12 +101,17 @@ export function* decodeContainer(container: Container, damage: Damage): Generato
   }
 }
 
-function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Generator<Piece> {
+function* decodeTrack(container: Container, damage: Damage): Generator<Piece> {
+  const { bytes, format, tick } = container;
   const wasm = guarded(() => instantiate(bytes));
   const end = missedEnd(format, bytes);
   // Symphonia does not seek in a stream, which is good for a file without its end. A stream without a length of its own would end at once.
   const isStream = format === 'MP3' || end !== undefined;
-  check(guarded(() => wasm.open(Math.min(end ?? bytes.length, MAX_LENGTH), isStream ? 1 : 0)));
+  check(
+    guarded(() => wasm.open(Math.min(end ?? bytes.length, MAX_LENGTH), isStream ? 1 : 0)),
+    container,
+  );
+  const mix = new Downmix();
   let opus: OpusStream | undefined;
   let heard = 0;
   try {
@@ -109,9 +121,9 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
       if (status === NEW_STREAM) {
         opus?.close();
         opus = undefined;
-      } else if (status === SAMPLES) piece = samplesOf(wasm);
+      } else if (status === SAMPLES) piece = samplesOf(wasm, mix);
       else if (status === OPUS_PACKET) {
-        opus ??= OpusStream.open(copy(wasm, wasm.head(), wasm.head_length()), format === 'MP4');
+        opus ??= OpusStream.open(opusHead(wasm, format, bytes), format === 'MP4');
         if (!opus) throw new ContainerError('no-codec');
         const samples = opus.decode(copy(wasm, wasm.packet(), wasm.packet_length()), wasm.trim_end());
         if (samples) piece = { samples, rate: opus.rate };
@@ -121,7 +133,7 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
         // A recorder that cannot seek leaves the sizes in WebM open, so such a file may end anywhere.
         damage.isCut ||= status !== CUT || format !== 'WebM' || end !== undefined;
         break;
-      } else check(status);
+      } else check(status, container);
       if (!piece || piece.samples.length === 0) continue;
       heard += piece.samples.length;
       yield piece;
@@ -132,9 +144,17 @@ function* decodeTrack({ bytes, format, tick }: Container, damage: Damage): Gener
   }
 }
 
+/** The head of an Opus stream. CAF has none, as Apple's Messages write it: its own description counts the channels. */
+function opusHead(wasm: Exports, format: FileFormat, bytes: FileBytes): Uint8Array {
+  const description = format === 'CAF' ? placeOfSound('CAF', bytes)?.description : undefined;
+  if (description === undefined) return copy(wasm, wasm.head(), wasm.head_length());
+  return plainOpusHead(cafFormat(bytes, description).channels);
+}
+
 /** Copies the samples, which the next step overwrites. */
-function samplesOf(wasm: Exports): Piece {
-  return { samples: new Float32Array(wasm.memory.buffer, wasm.samples() >>> 0, wasm.sample_count()).slice(), rate: wasm.rate() };
+function samplesOf(wasm: Exports, mix: Downmix): Piece {
+  const samples = new Float32Array(wasm.memory.buffer, wasm.samples() >>> 0, wasm.sample_count()).slice();
+  return { samples: mix.push(samples, wasm.channels()), rate: wasm.rate() };
 }
 
 /** Decodes the next packet. A trap of the decoder in the middle ends the sound there, like a file that was cut. */
@@ -156,11 +176,15 @@ function guarded<T>(read: () => T): T {
 }
 
 /** A trap is caused by the file; any other error is a bug here. */
-const broken = (error: unknown): unknown => (error instanceof WebAssembly.RuntimeError ? new ContainerError('broken', error) : error);
+const broken = (error: unknown): unknown =>
+  error instanceof WebAssembly.RuntimeError ? new ContainerError('broken', { cause: error }) : error;
 
-function check(status: number): void {
+function check(status: number, { format, bytes }: Container): void {
   const problem = PROBLEMS[status];
-  if (problem) throw new ContainerError(problem);
+  if (!problem) return;
+  const isOfCodec = problem === 'no-track' || problem === 'no-codec';
+  const name = format === 'MP4' ? mp4Codec(bytes) : format === 'WebM' ? webmCodec(bytes) : undefined;
+  throw new ContainerError(problem, { codec: isOfCodec ? name : undefined });
 }
 
 const copy = (wasm: Exports, at: number, length: number): Uint8Array => new Uint8Array(wasm.memory.buffer, at >>> 0, length).slice();

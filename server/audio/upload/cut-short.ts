@@ -5,7 +5,7 @@
  */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { oggChecksum } from '../ogg.ts';
-import { Spliced, viewOf } from './headers.ts';
+import { AIFF_DESCRIPTION_BYTES, CAF_DESCRIPTION_BYTES, Spliced, viewOf } from './headers.ts';
 import { eachBox, whole } from './mp4-boxes.ts';
 import { segmentEnd } from './repair/ebml.ts';
 import { cutOut, search, textAt } from './repair/part.ts';
@@ -44,27 +44,63 @@ export interface Sized {
   readonly isCut: boolean;
 }
 
-/** Returns an AIFF or CAF file in which the declared size of the samples is the real one. */
-export function withRealSize(format: 'AIFF' | 'CAF', bytes: FileBytes): Sized {
+/** Where an AIFF or CAF file has its sound, as offsets. */
+export interface SoundPlace {
+  /** Where the content of the chunk that describes the sound begins; undefined if no whole one precedes the sound. */
+  readonly description: number | undefined;
+  /** Where the chunk with the sound begins, and its declared size, which may be a placeholder or exceed the file. */
+  readonly at: number;
+  readonly size: number;
+}
+
+/** Bytes of the name and the size of a chunk. */
+const chunkHead = (format: 'AIFF' | 'CAF'): number => (format === 'CAF' ? 12 : 8);
+
+/** Walks the chunks of an AIFF or CAF file to its sound; undefined if there is none. */
+export function placeOfSound(format: 'AIFF' | 'CAF', bytes: FileBytes): SoundPlace | undefined {
   const isCaf = format === 'CAF';
-  const headBytes = isCaf ? 12 : 8;
-  let common: number | undefined;
+  const headBytes = chunkHead(format);
+  let description: number | undefined;
   let at = isCaf ? 8 : 12;
   for (let chunks = 0; at + headBytes <= bytes.length && at < MAX_HEAD && chunks < MAX_CHUNKS; chunks++) {
     const head = viewOf(bytes, at, at + headBytes);
-    const name = String.fromCharCode(...bytes.subarray(at, at + 4));
+    const name = textAt(bytes, at, 4);
     const size = isCaf ? Number(head.getBigInt64(4)) : head.getUint32(4);
-    const rest = bytes.length - at - headBytes;
-    if (name === (isCaf ? 'data' : 'SSND')) {
-      const isOpen = isCaf ? size === -1 : size === 0;
-      if (size <= rest && !isOpen) return { bytes: isCaf ? withoutTail(bytes, at) : bytes, isCut: false };
-      return { bytes: isCaf ? cafOf(bytes, at, rest) : aiffOf(bytes, common, at, rest), isCut: !isOpen };
-    }
-    if (name === 'COMM') common = at + headBytes;
+    if (name === (isCaf ? 'data' : 'SSND')) return { description, at, size };
+    if (name === (isCaf ? 'desc' : 'COMM') && size >= (isCaf ? CAF_DESCRIPTION_BYTES : AIFF_DESCRIPTION_BYTES))
+      description = at + headBytes;
     at += headBytes + (isCaf ? size : size + (size & 1));
     if (size < 0) break;
   }
-  return { bytes, isCut: false };
+  return undefined;
+}
+
+/** Returns an AIFF or CAF file in which the declared size of the samples is the real one. */
+export function withRealSize(format: 'AIFF' | 'CAF', bytes: FileBytes, place: SoundPlace | undefined): Sized {
+  if (!place) return { bytes, isCut: false };
+  const { description, at, size } = place;
+  const isCaf = format === 'CAF';
+  const rest = bytes.length - at - chunkHead(format);
+  const isOpen = isOpenSize(format, size);
+  if (size <= rest && !isOpen) return { bytes: isCaf ? withoutTail(bytes, at) : bytes, isCut: false };
+  return { bytes: isCaf ? cafOf(bytes, at, rest) : aiffOf(bytes, description, at, rest), isCut: !isOpen };
+}
+
+/** Whether the size of the sound is what a recorder that cannot seek leaves. */
+const isOpenSize = (format: 'AIFF' | 'CAF', size: number): boolean => (format === 'CAF' ? size === -1 : size === 0);
+
+/** The samples of an AIFF or CAF file, as offset and number of bytes, and whether the file declared more. */
+export function samplesIn(
+  format: 'AIFF' | 'CAF',
+  bytes: FileBytes,
+  { at, size }: SoundPlace,
+): { from: number; count: number; isCut: boolean } {
+  // AIFF's chunk begins with an offset and a block size, CAF's with a number of edits.
+  const fields = format === 'CAF' ? 4 : 8;
+  const from = at + chunkHead(format) + fields;
+  const rest = Math.max(0, bytes.length - from);
+  const declared = isOpenSize(format, size) ? rest : Math.max(0, size - fields);
+  return { from, count: Math.min(declared, rest), isCut: declared > rest };
 }
 
 /** Returns a CAF file without what follows its last chunk: its reader takes that for a chunk, and refuses the file. `at` is a chunk's offset. */

@@ -7,6 +7,7 @@ import { MAX_RATE, MIN_RATE, floatToPcm16, parseWavHeader, wavToMono } from '../
 import type { FileBytes, WavHeader } from '../../../engine/audio/wav.ts';
 import { EngineError } from '../../../engine/errors.ts';
 import { HttpError, requestTooLarge } from '../../http/errors.ts';
+import { Downmix } from '../downmix.ts';
 import { writeFailure } from '../temporary-folder.ts';
 import { ContainerError, decodeContainer } from './containers.ts';
 import type { Damage, Piece } from './containers.ts';
@@ -31,7 +32,7 @@ const BYTES_PER_SECOND = 500;
 /** Most milliseconds that decoding one file may take. */
 const BUDGET_MS = 600_000;
 /** Most changes of the rate within a file, each of which costs the design of a filter. */
-const MAX_RATES = 20;
+const MAX_CHANGES = 20;
 
 /** Longest sound, in seconds, that bytes of no known meaning behind the samples may be without being mentioned. */
 const NOTES_SECONDS = 0.5;
@@ -176,10 +177,11 @@ function* piecesOf(sounds: readonly Sound[], tick: () => void, damage: Damage): 
 /** The samples of one of several WAV files. */
 function* samplePieces(bytes: FileBytes, tick: () => void, damage: Damage): Generator<Piece> {
   const wav = parseWavHeader(bytes);
+  const mix = new Downmix();
   damage.isCut ||= wav.missingBytes > 0;
-  for (const { data, frames } of wavBlocks(bytes, wav)) {
+  for (const block of wavBlocks(bytes, wav)) {
     tick();
-    yield { samples: wavToMono({ ...wav, data, frames }), rate: wav.sampleRate };
+    yield { samples: mono(wav, block, mix), rate: wav.sampleRate };
   }
 }
 
@@ -203,17 +205,22 @@ function budget(format: FileFormat, { now = () => performance.now(), onProgress 
 
 /** Resamples the pieces of a file to the model's rate. */
 function* resampled(format: FileFormat, all: Iterable<Piece>): Generator<Float32Array> {
-  let rates = 0;
+  // The first rate is no change.
+  let changes = -1;
   let current = 0;
   let resampler: Resampler | undefined;
   for (const { samples, rate } of all) {
     if (rate !== current) {
       if (resampler) yield resampler.flush();
-      if (rate < MIN_RATE || rate > MAX_RATE || ++rates > MAX_RATES) {
+      if (rate < MIN_RATE || rate > MAX_RATE) {
         throw refusal(
           'unsupported_audio',
-          `the ${format} file changes to a sample rate of ${rate} Hz; ${MIN_RATE} to ${MAX_RATE} are read`,
+          `the ${format} file has sound with a sample rate of ${rate} Hz; ${MIN_RATE} to ${MAX_RATE} are read`,
         );
+      }
+      if (++changes > MAX_CHANGES) {
+        const advice = 'send what was joined as several files, or with one rate';
+        throw refusal('unsupported_audio', `the sample rate changes more than ${MAX_CHANGES} times within the ${format} file; ${advice}`);
       }
       resampler = new Resampler(rate, TRANSCRIPTION_RATE);
       current = rate;
@@ -254,7 +261,8 @@ const READ_LIST = new Intl.ListFormat('en', { type: 'conjunction' }).format(READ
 const READ_CODECS = 'AAC, ALAC, FLAC, MP3, Opus, PCM, and Vorbis';
 const noSamples = (): HttpError => refusal('audio_too_short', 'the file has no samples');
 
-function sentenceOf(format: FileFormat, { problem }: ContainerError): string {
+function sentenceOf(format: FileFormat, { problem, codec }: ContainerError): string {
+  if (codec !== undefined) return `the sound in the ${format} file is of a codec that is not read: ${codec}; ${READ_CODECS} are`;
   if (problem === 'no-track') return `the ${format} file has no sound track of a codec that is read; ${READ_CODECS} are`;
   if (problem === 'no-codec') return `the sound in the ${format} file is of a codec that is not read; ${READ_CODECS} are`;
   return nothingIn(format);
@@ -287,21 +295,27 @@ function decodedShapeOf(wav: WavHeader): Omit<SampleFile, 'path'> {
 /** Yields the samples of a WAV file in the encoding of the file for the engine. */
 function* wavPieces(bytes: FileBytes, wav: WavHeader): Generator<Uint8Array> {
   const resampler = new Resampler(wav.sampleRate, TRANSCRIPTION_RATE);
-  for (const { data, frames } of wavBlocks(bytes, wav))
-    yield isKept(wav) ? data : bytesOf(resampler.push(wavToMono({ ...wav, data, frames })));
+  const mix = new Downmix();
+  for (const block of wavBlocks(bytes, wav)) yield isKept(wav) ? block.data : bytesOf(resampler.push(mono(wav, block, mix)));
   yield bytesOf(resampler.flush());
 }
 
+interface WavBlock {
+  readonly data: Uint8Array;
+  readonly frames: number;
+}
+
 /** Yields the samples of a WAV file as it has them, PIECE_FRAMES at a time. */
-function* wavBlocks(
-  bytes: FileBytes,
-  { from, frames, frameBytes }: WavHeader,
-): Generator<{ readonly data: Uint8Array; readonly frames: number }> {
+function* wavBlocks(bytes: FileBytes, { from, frames, frameBytes }: WavHeader): Generator<WavBlock> {
   for (let first = 0; first < frames; first += PIECE_FRAMES) {
     const end = Math.min(first + PIECE_FRAMES, frames);
     yield { data: bytes.subarray(from + first * frameBytes, from + end * frameBytes), frames: end - first };
   }
 }
+
+/** The samples of all channels are read as those of one that is as many times as long. */
+const mono = ({ encoding, channels }: WavHeader, { data, frames }: WavBlock, mix: Downmix): Float32Array =>
+  mix.push(wavToMono({ encoding, channels: 1, data, frames: frames * channels }), channels);
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array => new Uint8Array(buffer, byteOffset, byteLength);
 

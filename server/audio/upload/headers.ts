@@ -52,11 +52,58 @@ export function aiffHeader({ type, bits, rate, channels, frames }: AiffShape): U
   return head;
 }
 
+/** Bytes of the descriptions of sound in CAF and AIFF. AIFF-C's compression type follows that of AIFF. */
+export const CAF_DESCRIPTION_BYTES = 32;
+export const AIFF_DESCRIPTION_BYTES = 18;
+
+/** Format of a CAF file's packets, all of which have the same size. */
+export interface CafShape {
+  readonly type: string;
+  /** Hz. */
+  readonly rate: number;
+  readonly channels: number;
+  /** Bytes and frames of a packet. */
+  readonly packetBytes: number;
+  readonly packetFrames: number;
+}
+
+/** Makes a CAF file's header, up to the packets. */
+export function cafHeader({ type, rate, channels, packetBytes, packetFrames }: CafShape, dataBytes: number): Uint8Array {
+  const head = new Uint8Array(68);
+  const view = new DataView(head.buffer);
+  put(head, 0, 'caff');
+  view.setUint16(4, 1);
+  put(head, 8, 'desc');
+  view.setBigInt64(12, BigInt(CAF_DESCRIPTION_BYTES));
+  view.setFloat64(20, rate);
+  put(head, 28, type);
+  view.setUint32(36, packetBytes);
+  view.setUint32(40, packetFrames);
+  view.setUint32(44, channels);
+  put(head, 52, 'data');
+  view.setBigInt64(56, BigInt(4 + dataBytes));
+  return head;
+}
+
+/** What a CAF file says of its sound in the description that begins at `from`. */
+export function cafFormat(
+  bytes: FileBytes,
+  from: number,
+): { type: string; rate: number; isFloat: boolean; channels: number; bits: number } {
+  const view = viewOf(bytes, from, from + CAF_DESCRIPTION_BYTES);
+  const type = String.fromCharCode(...bytes.subarray(from + 8, from + 12));
+  const [flags, channels, bits] = [view.getUint32(12), view.getUint32(24), view.getUint32(28)];
+  return { type, rate: view.getFloat64(0), isFloat: (flags & 1) !== 0, channels, bits };
+}
+
 /** A view of the bytes [from, to), for reading numbers. */
 export function viewOf(bytes: FileBytes, from: number, to: number): DataView {
   const { buffer, byteOffset, byteLength } = bytes.subarray(from, to);
   return new DataView(buffer, byteOffset, byteLength);
 }
+
+/** A name of a file's own, in quotes, for a message. */
+export const printable = (name: string): string => `'${name.replaceAll(/[^\x20-\x7e]/g, '?')}'`;
 
 function put(bytes: Uint8Array, at: number, text: string): void {
   bytes.set(new TextEncoder().encode(text), at);

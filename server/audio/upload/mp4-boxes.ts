@@ -1,6 +1,6 @@
 /** Reads the boxes of MP4 and QuickTime files, finds the one track that is read, and by its edit list the part of it that is played. Source: ISO/IEC 14496-12. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
-import { viewOf } from './headers.ts';
+import { printable, viewOf } from './headers.ts';
 
 /** Most boxes that are examined within a box; real files have a few dozen. */
 const MAX_BOXES = 1_000;
@@ -23,6 +23,20 @@ export function soundTrack(bytes: FileBytes): Box | undefined {
   const moov = find(bytes, whole(bytes), 'moov');
   const tracks = moov ? boxes(bytes, moov).filter(({ type }) => type === 'trak') : [];
   return tracks.slice(0, MAX_TRACKS).find((track) => isSound(bytes, track));
+}
+
+/** Names of codecs of telephones, films and QuickTime; others are called what the file calls them. */
+const CODECS: Readonly<Record<string, string>> = {
+  samr: 'AMR', sawb: 'AMR-WB', 'ac-3': 'AC-3', 'ec-3': 'E-AC-3', ima4: 'IMA ADPCM', QDM2: 'QDesign Music', Qclp: 'QCELP',
+}; // prettier-ignore
+
+/** Name of the first sound track's codec; undefined if there is no such track. */
+export function mp4Codec(bytes: FileBytes): string | undefined {
+  const track = soundTrack(bytes);
+  const list = track && find(bytes, track, 'mdia', 'minf', 'stbl', 'stsd');
+  // Its version and a count precede the first description.
+  const type = list && list.to - list.from >= 16 ? text(bytes, list.from + 12) : undefined;
+  return type && (CODECS[type] ?? printable(type));
 }
 
 function isSound(bytes: FileBytes, track: Box): boolean {

@@ -2,6 +2,7 @@
 import { Decoder } from '@evan/opus/wasm/index.mjs';
 import { TRANSCRIPTION_RATE } from '../../../engine/audio/sample-source.ts';
 import { wavToMono } from '../../../engine/audio/wav.ts';
+import { Downmix } from '../downmix.ts';
 import { splitPacket } from './opus-packets.ts';
 
 /** Rate at which times in Opus files are counted, whatever rate is decoded to. */
@@ -18,15 +19,16 @@ interface Head {
   readonly preSkip: number;
   readonly gain: number;
   /** Channels of each stream in a packet. */
-  readonly streams: readonly number[];
+  readonly streams: readonly (1 | 2)[];
 }
 
 /** Decodes one stream of packets, in order. */
 export class OpusStream {
-  /** Sample rate in Hz. libopus itself decodes to this rate, for a third of the work of 48 kHz, and to mono. */
+  /** Sample rate in Hz. libopus itself decodes to this rate, for a third of the work of 48 kHz. */
   readonly rate = TRANSCRIPTION_RATE;
   readonly #decoders: readonly Decoder[];
-  readonly #streams: readonly number[];
+  readonly #streams: readonly (1 | 2)[];
+  readonly #mix = new Downmix();
   #skipped: number;
 
   /** Opens a decoder for a stream with this head; undefined if the bytes are no valid head. */
@@ -37,7 +39,7 @@ export class OpusStream {
 
   private constructor({ preSkip, gain, streams }: Head) {
     this.#streams = streams;
-    this.#decoders = streams.map(() => new Decoder({ channels: 1, sample_rate: TRANSCRIPTION_RATE }));
+    this.#decoders = streams.map((channels) => new Decoder({ channels, sample_rate: TRANSCRIPTION_RATE }));
     for (const decoder of this.#decoders) decoder.ctl(SET_GAIN, gain);
     this.#skipped = Math.round((preSkip * TRANSCRIPTION_RATE) / CLOCK);
   }
@@ -52,21 +54,25 @@ export class OpusStream {
     return samples.subarray(from, end);
   }
 
-  /** Decodes a packet to the mean of all channels. */
+  /** Decodes a packet and mixes its channels. */
   #decode(packet: Uint8Array): Float32Array | undefined {
     const packets = splitPacket(packet, this.#streams.length);
     const parts = packets?.map((one, i) => decoded(this.#decoders[i]!, one));
     const first = parts?.[0];
-    if (!first || this.#streams.length === 1) return first;
-    const sum = new Float32Array(first.length);
-    const channels = this.#streams.reduce((all, count) => all + count, 0);
+    if (!first) return undefined;
+    if (this.#streams.length === 1) return this.#mix.push(first, this.#streams[0]!);
+    const frames = first.length / this.#streams[0]!;
+    const channels = this.#streams.reduce<number>((all, count) => all + count, 0);
+    const joined = new Float32Array(frames * channels);
+    let before = 0;
     for (const [i, part] of parts.entries()) {
+      const count = this.#streams[i]!;
       // All streams of a packet have the same length.
-      if (part?.length !== sum.length) return undefined;
-      const share = this.#streams[i]! / channels;
-      for (let at = 0; at < sum.length; at++) sum[at]! += share * part[at]!;
+      if (part?.length !== frames * count) return undefined;
+      for (let at = 0; at < part.length; at++) joined[Math.floor(at / count) * channels + before + (at % count)] = part[at]!;
+      before += count;
     }
-    return sum;
+    return this.#mix.push(joined, channels);
   }
 
   close(): void {
@@ -74,7 +80,7 @@ export class OpusStream {
   }
 }
 
-/** Decodes a packet of one stream; undefined if libopus refuses it, or it is longer than a packet can be. */
+/** Decodes a packet of one stream to interleaved samples; undefined if libopus refuses it, or it is longer than a packet can be. */
 function decoded(decoder: Decoder, packet: Uint8Array): Float32Array | undefined {
   try {
     const data = decoder.decode(packet);
@@ -83,6 +89,15 @@ function decoded(decoder: Decoder, packet: Uint8Array): Float32Array | undefined
     if (error instanceof WebAssembly.RuntimeError) throw error;
     return undefined;
   }
+}
+
+/** The head of a mono or stereo stream whose container has none. */
+export function plainOpusHead(channels: number): Uint8Array {
+  const head = new Uint8Array(HEAD_BYTES);
+  head.set(new TextEncoder().encode('OpusHead'));
+  head[8] = 1;
+  head[9] = channels;
+  return head;
 }
 
 /** Parses a head of Ogg or Matroska. MP4 has the same fields big-endian, and an edit list instead of the number of samples to skip. */
@@ -95,7 +110,7 @@ function parseHead(bytes: Uint8Array, isMp4: boolean): Head | undefined {
 }
 
 /** Channels of each stream. Stereo streams come first; which channel is which does not matter to the mean. */
-function streamsOf(bytes: Uint8Array): number[] | undefined {
+function streamsOf(bytes: Uint8Array): (1 | 2)[] | undefined {
   const [channels = 0, family] = [bytes[9], bytes[18]];
   if (family === 0) return channels === 1 || channels === 2 ? [channels] : undefined;
   const [count = 0, coupled = 0] = [bytes[HEAD_BYTES], bytes[HEAD_BYTES + 1]];

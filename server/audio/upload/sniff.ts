@@ -41,6 +41,13 @@ const OTHER: readonly (readonly [string, RegExp])[] = [
   ['AC-3', /^\x0bw/],
   ['WavPack', /^wvpk/],
   ["Monkey's Audio", /^MAC /],
+  ['TTA', /^TTA[12]/],
+  ['Musepack', /^(MPCK|MP\+)/],
+  ['DTS', /^(\x7f\xfe\x80\x01|\xfe\x7f\x01\x80)/],
+  ['DSD', /^(DSD |FRM8)/],
+  // Of dictation machines.
+  ['DSS', /^[\x02\x03]ds[s2]/],
+  ['Creative Voice', /^Creative Voice File/],
   ['RealMedia', /^\.(RMF|ra)/],
   ['MPEG video', /^\0\0\x01[\xb3\xba]/],
   // Packets of 188 bytes begin with a G; Blu-ray puts four bytes before each.

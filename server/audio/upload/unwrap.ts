@@ -5,11 +5,12 @@
 import { findWavData, isPlaceholder, wavTag } from '../../../engine/audio/wav.ts';
 import type { FileBytes, WavData } from '../../../engine/audio/wav.ts';
 import { withKnownChannels } from './aac-channels.ts';
-import { withRealSize } from './cut-short.ts';
+import { placeOfSound, samplesIn, withRealSize } from './cut-short.ts';
 import type { Sized } from './cut-short.ts';
 import { flvSound } from './flv.ts';
-import { Spliced, aiffHeader, viewOf, wavHeader } from './headers.ts';
+import { AIFF_DESCRIPTION_BYTES, Spliced, aiffHeader, cafFormat, cafHeader, printable, viewOf, wavHeader } from './headers.ts';
 import { mp4Samples } from './mp4-pcm.ts';
+import { textAt } from './repair/part.ts';
 import type { FileFormat, KnownFile } from './sniff.ts';
 
 /**
@@ -44,7 +45,8 @@ export function soundOf({ format, at }: KnownFile, file: FileBytes, isRough = fa
   if (format === 'AU') return { kind: 'packed', format: 'AIFF', ...auAsAiff(bytes) };
   if (format === 'FLV') return flashSound(bytes);
   if (format === 'MP4') return mp4Sound(bytes, isRough);
-  if (format === 'AIFF' || format === 'CAF') return { kind: 'packed', format, ...withRealSize(format, bytes) };
+  if (format === 'AIFF') return aiffSound(bytes);
+  if (format === 'CAF') return cafSound(bytes);
   return { kind: 'packed', format, bytes };
 }
 
@@ -79,6 +81,56 @@ function wavSound(bytes: FileBytes): Sound {
 function contentOf(bytes: FileBytes, { from, declared }: WavData): FileBytes {
   const rest = bytes.length - from;
   return new Spliced(new Uint8Array(), bytes, from, isPlaceholder(declared) ? rest : Math.min(rest, declared));
+}
+
+const MAX_CHANNELS = 32;
+
+function checkedChannels(format: FileFormat, channels: number): number {
+  if (channels >= 1 && channels <= MAX_CHANNELS) return channels;
+  throw new UnreadError(`the ${format} file declares ${channels} channels; 1 to ${MAX_CHANNELS} are read`);
+}
+
+/** A refusal of a file whose description names this codec. */
+const unknownType = (format: FileFormat, type: string, read: string): UnreadError =>
+  new UnreadError(`the sound in the ${format} file is of a codec that is not read: ${printable(type)}; ${read} are`);
+
+/** AIFF-C's compression types whose samples are read as they are, in small letters. */
+const AIFF_TYPES = ['none', 'twos', 'sowt', 'raw ', 'in24', 'in32', '23ni', 'fl32', 'fl64', 'alaw', 'ulaw'];
+
+/** IMA ADPCM in AIFF-C has the blocks that it has in CAF, whose reader knows it. */
+function aiffSound(bytes: FileBytes): Sound {
+  const place = placeOfSound('AIFF', bytes);
+  const plain = (): Sound => ({ kind: 'packed', format: 'AIFF', ...withRealSize('AIFF', bytes, place) });
+  if (place?.description === undefined || textAt(bytes, 8, 4) !== 'AIFC') return plain();
+  const type = textAt(bytes, place.description + AIFF_DESCRIPTION_BYTES, 4);
+  if (AIFF_TYPES.includes(type.toLowerCase())) return plain();
+  if (type !== 'ima4') throw unknownType('AIFF', type, 'PCM, float, A-law, mu-law and IMA ADPCM');
+  const common = viewOf(bytes, place.description, place.description + AIFF_DESCRIPTION_BYTES);
+  const channels = checkedChannels('AIFF', common.getUint16(0));
+  // An 80-bit float: the exponent, and the upper half of a mantissa whose first bit is 1.
+  const rate = common.getUint32(10) * 2 ** ((common.getUint16(8) & 0x7fff) - 16383 - 31);
+  const shape = { type, rate, channels, packetBytes: 34 * channels, packetFrames: 64 };
+  const { from, count, isCut } = samplesIn('AIFF', bytes, place);
+  const whole = count - (count % shape.packetBytes);
+  return { kind: 'packed', format: 'CAF', bytes: new Spliced(cafHeader(shape, whole), bytes, from, whole), isCut };
+}
+
+/** CAF's names of codecs that are read. */
+const CAF_TYPES = ['lpcm', 'ima4', 'alaw', 'ulaw', 'alac', 'aac ', 'opus', '.mp1', '.mp2', '.mp3'];
+
+/** Samples of 8 bits, which are signed, A-law or mu-law, are presented as AIFF-C: the reader of CAF has neither. */
+function cafSound(bytes: FileBytes): Sound {
+  const place = placeOfSound('CAF', bytes);
+  const packed = (): Sound => ({ kind: 'packed', format: 'CAF', ...withRealSize('CAF', bytes, place) });
+  if (place?.description === undefined) return packed();
+  const { type, rate, isFloat, channels, bits } = cafFormat(bytes, place.description);
+  if (!CAF_TYPES.includes(type)) throw unknownType('CAF', type, 'PCM, float, A-law, mu-law, IMA ADPCM, ALAC, AAC, Opus and MP3');
+  const isLaw = type === 'alaw' || type === 'ulaw';
+  if (!isLaw && (type !== 'lpcm' || isFloat || bits !== 8)) return packed();
+  const { from, count, isCut } = samplesIn('CAF', bytes, place);
+  const frames = Math.floor(count / checkedChannels('CAF', channels));
+  const head = aiffHeader({ type: isLaw ? type : 'NONE', bits: 8, rate: Math.round(rate), channels, frames });
+  return { kind: 'packed', format: 'AIFF', bytes: new Spliced(head, bytes, from, frames * channels), isCut };
 }
 
 const GUID_BYTES = 16;
@@ -127,12 +179,12 @@ function auAsAiff(bytes: FileBytes): Sized {
   if (bytes.length < AU_HEAD_BYTES) throw new UnreadError('the AU file is cut short in its header');
   const view = viewOf(bytes, 0, AU_HEAD_BYTES);
   const field = (index: number): number => view.getUint32(4 * index);
-  const [from, declared, encoding, rate, channels] = [field(1), field(2), field(3), field(4), field(5)];
+  const [from, declared, encoding, rate] = [field(1), field(2), field(3), field(4)];
+  const channels = checkedChannels('AU', field(5));
   const [type, bits] = AU_ENCODINGS[encoding] ?? [];
   if (type === undefined || bits === undefined) {
     throw new UnreadError(`the AU file has encoding ${encoding}, which is not read; PCM, float, A-law and mu-law are`);
   }
-  if (channels < 1 || channels > 32) throw new UnreadError(`the AU file declares ${channels} channels; 1 to 32 are read`);
   const rest = Math.max(0, bytes.length - from);
   const frameBytes = (channels * bits) / 8;
   const frames = Math.floor((isPlaceholder(declared) ? rest : Math.min(declared, rest)) / frameBytes);

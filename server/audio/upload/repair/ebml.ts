@@ -1,5 +1,6 @@
 /** Reads the elements of WebM and Matroska files. Source: RFC 8794 (EBML), RFC 9559 (Matroska). */
 import type { FileBytes } from '../../../../engine/audio/wav.ts';
+import { printable } from '../headers.ts';
 
 /** The element at the beginning of a file. */
 export const EBML = 0x1a45dfa3;
@@ -29,6 +30,44 @@ export function element(bytes: FileBytes, at: number): Element | undefined {
   for (let i = 1; i < width; i++) size = size * 256 + head[idBytes + i]!;
   const isOpen = size === 2 ** (7 * width) - 1 || size > Number.MAX_SAFE_INTEGER;
   return { id, from: at + idBytes + width, ...(!isOpen && { size }) };
+}
+
+/** Elements of the list of tracks: a track, its type, and what it calls its codec. */
+const [TRACKS, TRACK, TRACK_TYPE, CODEC_ID] = [0x1654ae6b, 0xae, 0x83, 0x86];
+const SOUND = 2;
+/** Longest name of a codec that is shown. */
+const MAX_NAME = 100;
+/** Most elements that are examined within another; real files have a few dozen. */
+const MAX_ELEMENTS = 1_000;
+
+/** What the first sound track calls its codec; undefined if there is no such track. */
+export function webmCodec(bytes: FileBytes): string | undefined {
+  const segment = inside(bytes).find(({ id }) => id === SEGMENT);
+  const tracks = segment && inside(bytes, segment).find(({ id }) => id === TRACKS);
+  for (const track of tracks ? inside(bytes, tracks) : []) {
+    if (track.id !== TRACK) continue;
+    const fields = inside(bytes, track);
+    const field = (wanted: number): Uint8Array => {
+      const { from = 0, size = 0 } = fields.find(({ id }) => id === wanted) ?? {};
+      return bytes.subarray(from, from + Math.min(size, MAX_NAME));
+    };
+    if (field(TRACK_TYPE).at(-1) === SOUND) return printable(String.fromCharCode(...field(CODEC_ID)));
+  }
+  return undefined;
+}
+
+/** The elements within another, or at the top level, up to the first one whose size is open. */
+function inside(bytes: FileBytes, parent?: Element): Element[] {
+  const end = parent?.size === undefined ? bytes.length : Math.min(bytes.length, parent.from + parent.size);
+  const all: Element[] = [];
+  for (let at = parent?.from ?? 0; at < end && all.length < MAX_ELEMENTS;) {
+    const one = element(bytes, at);
+    if (!one) break;
+    all.push(one);
+    if (one.size === undefined) break;
+    at = one.from + one.size;
+  }
+  return all;
 }
 
 /** End of the element that contains all sound; undefined if its size is open. */
