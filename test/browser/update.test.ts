@@ -104,9 +104,14 @@ describe.skipIf(findChromium() === undefined)('a newer build', () => {
     await one.evaluate(async () => void (await (await navigator.serviceWorker.ready).update()));
     await one.getByText('Reload for the new version').click();
     await one.waitForSelector('script[src*="newer"]', { state: 'attached' });
-    await expect.poll(() => cachesOf(one)).toEqual(['parley /a/ newer', names[1], 'parley-0b', 'parley-0both']);
-    const left = other.evaluate(async () => (await (await caches.open('parley-0both')).keys()).map(({ url }) => new URL(url).pathname));
-    expect(await left).toEqual(['/b/', '/b/manifest.webmanifest']);
+    // What is left is looked at whenever a file is loaded: the tab's former page may still have been there when the new one loaded its own.
+    const left = async (): Promise<string[]> => {
+      await one.evaluate(async () => void (await fetch(document.querySelector<HTMLScriptElement>('script[src*="newer"]')!.src)));
+      return cachesOf(one);
+    };
+    await expect.poll(left).toEqual(['parley /a/ newer', names[1], 'parley-0b', 'parley-0both']);
+    const others = other.evaluate(async () => (await (await caches.open('parley-0both')).keys()).map(({ url }) => new URL(url).pathname));
+    expect(await others).toEqual(['/b/', '/b/manifest.webmanifest']);
     await server.close();
     await other.reload();
     await other.waitForSelector('.rail .state');
