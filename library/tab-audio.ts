@@ -1,4 +1,5 @@
 /** Audio in a page: decodes recordings with the engine's own WAV reader or the browser's decoders, and encodes speech as plain samples. */
+import { Downmix } from '../engine/audio/downmix.ts';
 import { Resampler } from '../engine/audio/resample.ts';
 import { TRANSCRIPTION_RATE } from '../engine/audio/sample-source.ts';
 import { concatenated } from '../engine/util/math.ts';
@@ -21,16 +22,8 @@ export async function decodeSound(bytes: Uint8Array<ArrayBuffer>): Promise<Float
   const decoded = await new OfflineAudioContext(1, 1, TRANSCRIPTION_RATE).decodeAudioData(bytes.buffer).catch((cause: unknown) => {
     throw new EngineError('invalid_audio', 'this browser cannot read the file as sound', { cause });
   });
-  return mixed(decoded);
-}
-
-function mixed(sound: AudioBuffer): Float32Array {
-  const samples = new Float32Array(sound.length);
-  for (let channel = 0; channel < sound.numberOfChannels; channel++) {
-    const part = sound.getChannelData(channel);
-    for (let i = 0; i < samples.length; i++) samples[i]! += part[i]! / sound.numberOfChannels;
-  }
-  return samples;
+  const planes = Array.from({ length: decoded.numberOfChannels }, (_, channel) => decoded.getChannelData(channel));
+  return new Downmix().pushPlanes(planes, 0, decoded.length);
 }
 
 /** Encoders of a page, which has plain samples (pcm, wav) only. */

@@ -1,6 +1,6 @@
 /** Reads RIFF/WAVE files, and writes the 16-bit mono ones that speech is answered with. */
 import { EngineError } from '../errors.ts';
-import { withoutDamage } from './sample-source.ts';
+import { Downmix } from './downmix.ts';
 
 /** Encodings of samples that are read. `alaw` and `mulaw` are G.711, in which telephone calls are recorded. */
 export type WavEncoding = 'u8' | 's16' | 's24' | 's32' | 'f32' | 'f64' | 'alaw' | 'mulaw';
@@ -171,20 +171,25 @@ function describe({ encoding, channels, sampleRate, blockAlign }: Format, from: 
   return { encoding, channels, sampleRate, frames, from, dataBytes, frameBytes: blockAlign, missingBytes: declared - dataBytes };
 }
 
-/** Averages the channels to [frames] samples in -1..1 (float files may exceed that). Damaged samples become 0. */
-export function wavToMono(wav: Pick<WavFile, 'encoding' | 'channels' | 'frames' | 'data'>): Float32Array {
+/** Frames that are read at once, because the samples of all channels take more room than the file has for them. */
+const BLOCK = 1 << 16;
+
+/**
+ * Mixes the channels to [frames] samples in -1..1 (float files may exceed that). Damaged samples become 0. A file that is read piece by piece has one `mix` for all of
+ * them.
+ */
+export function wavToMono(wav: Pick<WavFile, 'encoding' | 'channels' | 'frames' | 'data'>, mix = new Downmix()): Float32Array {
   const { data, encoding, channels, frames } = wav;
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const read = READERS[encoding];
   const step = BYTES[encoding];
   const mono = new Float32Array(frames);
-  const scale = 1 / channels;
-  for (let frame = 0, at = 0; frame < frames; frame++) {
-    let sum = 0;
-    for (let channel = 0; channel < channels; channel++, at += step) sum += read(view, at);
-    mono[frame] = sum * scale;
+  for (let first = 0, at = 0; first < frames; first += BLOCK) {
+    const samples = new Float32Array(Math.min(BLOCK, frames - first) * channels);
+    for (let i = 0; i < samples.length; i++, at += step) samples[i] = read(view, at);
+    mono.set(mix.push(samples, channels), first);
   }
-  return withoutDamage(mono);
+  return mono;
 }
 
 const READERS: Readonly<Record<WavEncoding, (view: DataView, at: number) => number>> = {
@@ -203,7 +208,8 @@ const READERS: Readonly<Record<WavEncoding, (view: DataView, at: number) => numb
   mulaw: (view, at) => {
     const code = ~view.getUint8(at);
     const size = ((8 * (code & 15) + MU_LAW_BIAS) << ((code >> 4) & 7)) - MU_LAW_BIAS;
-    return (code & 0x80 ? -size : size) / 0x8000;
+    // Its second code of silence is 0 as well, not -0.
+    return (code & 0x80 ? 0 - size : size) / 0x8000;
   },
 };
 

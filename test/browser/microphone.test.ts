@@ -1,4 +1,5 @@
 /** Recordings of the microphone and files beside each other, and what may go wrong with either. Against the listeners of an engine that computes nothing. */
+import { fileURLToPath } from 'node:url';
 import type { BrowserContext } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FakeEngine } from '../support/fake-engine.ts';
@@ -69,6 +70,15 @@ describe.skipIf(findChromium() === undefined)('recordings', () => {
     expect(await page.locator('.transcript').getAttribute('data-status')).toBe('hearing');
     letHear();
     await stored(page, 'transcript', 2, 'done');
+  });
+
+  test.each(['wav-16000-opposite.wav', 'flac-16000-opposite.flac'])('%s, whose channels cancel each other, is heard', async (name) => {
+    const page = await openPage(context, servers.url, 'transcribe');
+    const before = engine.transcriptions.length;
+    await page.locator('.intake input').setInputFiles(fileURLToPath(new URL(`../fixtures/audio-formats/${name}`, import.meta.url)));
+    await page.locator('.transcript[data-status="done"]').waitFor();
+    const heard = engine.transcriptions.slice(before).flatMap(({ samples }) => [...samples]);
+    expect(Math.max(...heard)).toBeGreaterThan(0.01);
   });
 
   test('one that is deleted for good while its sound is still being stored leaves none of it behind', async () => {

@@ -1,7 +1,7 @@
 /** Decodes the sound of container files: Symphonia in WebAssembly demultiplexes and decodes, and libopus decodes Opus. Runs in the codec worker. */
 import type { FileBytes } from '../../../engine/audio/wav.ts';
 import { instantiateCodecs } from '../codecs-module.ts';
-import { Downmix } from '../downmix.ts';
+import { Downmix } from '../../../engine/audio/downmix.ts';
 import { lacksPages, missedEnd, placeOfSound } from './cut-short.ts';
 import { cafFormat } from './headers.ts';
 import { mp4Codec, presentationOf } from './mp4-boxes.ts';

@@ -3,11 +3,11 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import type { SampleFile } from '../../../engine/api.ts';
 import { Resampler } from '../../../engine/audio/resample.ts';
 import { TRANSCRIPTION_RATE } from '../../../engine/audio/sample-source.ts';
+import { Downmix } from '../../../engine/audio/downmix.ts';
 import { MAX_RATE, MIN_RATE, floatToPcm16, parseWavHeader, wavToMono } from '../../../engine/audio/wav.ts';
 import type { FileBytes, WavHeader } from '../../../engine/audio/wav.ts';
 import { EngineError } from '../../../engine/errors.ts';
 import { HttpError, requestTooLarge } from '../../http/errors.ts';
-import { Downmix } from '../downmix.ts';
 import { writeFailure } from '../temporary-folder.ts';
 import { ContainerError, decodeContainer } from './containers.ts';
 import type { Damage, Piece } from './containers.ts';
@@ -181,7 +181,7 @@ function* samplePieces(bytes: FileBytes, tick: () => void, damage: Damage): Gene
   damage.isCut ||= wav.missingBytes > 0;
   for (const block of wavBlocks(bytes, wav)) {
     tick();
-    yield { samples: mono(wav, block, mix), rate: wav.sampleRate };
+    yield { samples: wavToMono({ ...wav, ...block }, mix), rate: wav.sampleRate };
   }
 }
 
@@ -296,7 +296,7 @@ function decodedShapeOf(wav: WavHeader): Omit<SampleFile, 'path'> {
 function* wavPieces(bytes: FileBytes, wav: WavHeader): Generator<Uint8Array> {
   const resampler = new Resampler(wav.sampleRate, TRANSCRIPTION_RATE);
   const mix = new Downmix();
-  for (const block of wavBlocks(bytes, wav)) yield isKept(wav) ? block.data : bytesOf(resampler.push(mono(wav, block, mix)));
+  for (const block of wavBlocks(bytes, wav)) yield isKept(wav) ? block.data : bytesOf(resampler.push(wavToMono({ ...wav, ...block }, mix)));
   yield bytesOf(resampler.flush());
 }
 
@@ -312,10 +312,6 @@ function* wavBlocks(bytes: FileBytes, { from, frames, frameBytes }: WavHeader): 
     yield { data: bytes.subarray(from + first * frameBytes, from + end * frameBytes), frames: end - first };
   }
 }
-
-/** The samples of all channels are read as those of one that is as many times as long. */
-const mono = ({ encoding, channels }: WavHeader, { data, frames }: WavBlock, mix: Downmix): Float32Array =>
-  mix.push(wavToMono({ encoding, channels: 1, data, frames: frames * channels }), channels);
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array => new Uint8Array(buffer, byteOffset, byteLength);
 

@@ -2,7 +2,7 @@
 import { Decoder } from '@evan/opus/wasm/index.mjs';
 import { TRANSCRIPTION_RATE } from '../../../engine/audio/sample-source.ts';
 import { wavToMono } from '../../../engine/audio/wav.ts';
-import { Downmix } from '../downmix.ts';
+import { Downmix } from '../../../engine/audio/downmix.ts';
 import { splitPacket } from './opus-packets.ts';
 
 /** Rate at which times in Opus files are counted, whatever rate is decoded to. */

@@ -2,6 +2,7 @@
  * Decodes any sound file to 16 kHz mono: WAV of any width and rate by the engine's own reader in a worker, other formats by the browser's
  * decoders.
  */
+import { Downmix } from '../../../engine/audio/downmix.ts';
 import { formatBytes, nextTask } from '../util.ts';
 import { startWorker } from '../trusted-types.ts';
 import type { DecodeAnswer, DecodeMessage } from '../worker/decode-protocol.ts';
@@ -106,11 +107,13 @@ async function mixDown(buffer: AudioBuffer, { signal, onProgress }: DecodeOption
   const { length, numberOfChannels: channels } = buffer;
   const samples = new Float32Array(length);
   const peaks = new PeakMeter(length);
-  const sources = Array.from({ length: channels }, (_, channel) => buffer.getChannelData(channel));
+  const planes = Array.from({ length: channels }, (_, channel) => buffer.getChannelData(channel));
+  const mix = new Downmix();
   for (let first = 0; first < length; first += MIX_FRAMES) {
     const end = Math.min(length, first + MIX_FRAMES);
-    for (const source of sources) for (let i = first; i < end; i++) samples[i]! += source[i]! / channels;
-    peaks.push(samples.subarray(first, end));
+    const mono = mix.pushPlanes(planes, first, end);
+    samples.set(mono, first);
+    peaks.push(mono);
     onProgress(end / length);
     await nextTask();
     signal.throwIfAborted();

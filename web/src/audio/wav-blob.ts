@@ -1,4 +1,5 @@
 /** Reads WAV files from disk piece by piece; only the headers are read until their length is known. */
+import { Downmix } from '../../../engine/audio/downmix.ts';
 import { isPlaceholder, isWav, parseWav, wavToMono } from '../../../engine/audio/wav.ts';
 import type { WavFile } from '../../../engine/audio/wav.ts';
 
@@ -87,10 +88,15 @@ async function wavBehind({ file, end }: WavBlob): Promise<Blob | undefined> {
   return undefined;
 }
 
-/** Mono samples of the frames from `first` to before `end`. */
-export async function readFrames({ file, format, from, frameBytes }: WavBlob, first: number, end: number): Promise<Float32Array> {
+/** Mono samples of the frames from `first` to before `end`. All pieces of a file have the same `mix`. */
+export async function readFrames(
+  { file, format, from, frameBytes }: WavBlob,
+  first: number,
+  end: number,
+  mix = new Downmix(),
+): Promise<Float32Array> {
   const data = await bytesOf(file, from + first * frameBytes, from + end * frameBytes);
-  return wavToMono({ ...format, frames: Math.floor(data.length / frameBytes), data });
+  return wavToMono({ ...format, frames: Math.floor(data.length / frameBytes), data }, mix);
 }
 
 async function bytesOf(file: Blob, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {

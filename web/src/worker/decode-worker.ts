@@ -1,4 +1,5 @@
 /** Decodes a WAV file, or several that were joined, piece by piece, so that the page does not block and the file need not fit into memory beside its samples. */
+import { Downmix } from '../../../engine/audio/downmix.ts';
 import { Resampler } from '../../../engine/audio/resample.ts';
 import { PeakMeter } from '../audio/peaks.ts';
 import { checkLength } from '../audio/limits.ts';
@@ -27,9 +28,10 @@ async function decode({ file, rate, maxSeconds }: DecodeMessage): Promise<void> 
   };
   for (const wav of wavs) {
     const resampler = new Resampler(wav.format.sampleRate, rate);
+    const mix = new Downmix();
     const step = Math.ceil(PIECE_BYTES / wav.frameBytes);
     for (let first = 0; first < wav.frames; first += step)
-      add(resampler.push(await readFrames(wav, first, Math.min(wav.frames, first + step))));
+      add(resampler.push(await readFrames(wav, first, Math.min(wav.frames, first + step), mix)));
     add(resampler.flush());
   }
   const levels = peaks.levels() as Float32Array<ArrayBuffer>;

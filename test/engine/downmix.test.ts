@@ -1,6 +1,6 @@
 /** The mix of a recording's channels: their mean, and no silence where they cancel each other. */
 import { describe, expect, test } from 'vitest';
-import { Downmix } from '../../server/audio/downmix.ts';
+import { Downmix } from '../../engine/audio/downmix.ts';
 import { tone } from '../support/wav-file.ts';
 
 const FRAMES = 1600;
@@ -40,6 +40,21 @@ describe('channels', () => {
     const noise = scaled(other, 0.01);
     expect(mix.push(joined(noise, noise), 2)).toEqual(noise);
     expect(mix.push(joined(sound, scaled(sound, -1)), 2)).toEqual(sound);
+  });
+
+  test('of planes are mixed as interleaved ones are', () => {
+    for (const planes of [[sound, other], [sound, scaled(sound, -1)], [sound]])
+      expect(new Downmix().pushPlanes(planes, 100, 1500)).toEqual(
+        new Downmix().push(joined(...planes).subarray(100 * planes.length, 1500 * planes.length), planes.length),
+      );
+  });
+
+  test('that cancel each other from somewhere on only are averaged before', () => {
+    const long = tone(440, 16000, 60);
+    const half = long.length / 2;
+    const turned = Float32Array.from(long, (sample, at) => (at < half ? sample : -sample));
+    const mixed = new Downmix().pushPlanes([long, turned], 0, long.length);
+    expect(mixed.every((sample, at) => (at >= half && at < 1.8 * half) || sample === long[at])).toBe(true);
   });
 
   test('may change in number', () => {
