@@ -166,23 +166,42 @@ interface Call {
 
 type Calling = ReturnType<typeof caller>;
 
+/** The controllers that are to abort with a signal, and the listener that aborts them. */
+interface Followers {
+  readonly controllers: Set<AbortController>;
+  readonly abort: () => void;
+}
+
+const followersOf = new WeakMap<AbortSignal, Followers>();
+
+/**
+ * Makes a controller abort with a signal, until the function is called that this returns. A signal has one listener for all its controllers, because Node takes more than
+ * ten for a leak, and warns.
+ */
+function follow(signal: AbortSignal, controller: AbortController): () => void {
+  let followers = followersOf.get(signal);
+  if (!followers) {
+    const controllers = new Set<AbortController>();
+    followers = { controllers, abort: () => controllers.forEach((one) => one.abort()) };
+    followersOf.set(signal, followers);
+  }
+  const { controllers, abort } = followers;
+  if (controllers.size === 0) signal.addEventListener('abort', abort, { once: true });
+  controllers.add(controller);
+  return () => {
+    if (controllers.delete(controller) && controllers.size === 0) signal.removeEventListener('abort', abort);
+  };
+}
+
 /** Returns a function that runs calls: aborted by the caller's signal and by `closing`, with failures converted to the client's errors. */
 function caller(closing: AbortSignal) {
   const aborted = (): Error => new APIUserAbortError(closing.aborted ? { message: 'This Parley was closed.' } : {});
-  // One listener for all calls: Node takes more than ten listeners of one signal for a leak, and warns.
-  const running = new Set<AbortController>();
-  closing.addEventListener('abort', () => running.forEach((controller) => controller.abort()), { once: true });
   return async <Answer>(options: RequestOptions | undefined, run: (call: Call) => Promise<Answer>): Promise<Answer> => {
     const controller = new AbortController();
-    const signal = options?.signal;
-    if (closing.aborted || signal?.aborted) throw aborted();
-    const abort = (): void => controller.abort();
-    const release = (): void => {
-      running.delete(controller);
-      signal?.removeEventListener('abort', abort);
-    };
-    running.add(controller);
-    signal?.addEventListener('abort', abort, { once: true });
+    const signals = [closing, ...(options?.signal ? [options.signal] : [])];
+    if (signals.some((signal) => signal.aborted)) throw aborted();
+    const followed = signals.map((signal) => follow(signal, controller));
+    const release = (): void => followed.forEach((stop) => stop());
     // Leaving a stream aborts its controller too.
     controller.signal.addEventListener('abort', release, { once: true });
     const toError = (error: unknown): Error => (controller.signal.aborted ? aborted() : toApiError(error));

@@ -99,7 +99,7 @@ export class Scheduler {
     return this.#drafter.counts;
   }
 
-  /** Queues sequences of one request, all or none; throws EngineError('queue_full'). */
+  /** Queues sequences of one request, all or none; throws EngineError as SequenceQueues.add does. */
   add(sequences: readonly Sequence[]): void {
     this.#queues.add(sequences);
   }

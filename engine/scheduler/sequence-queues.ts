@@ -42,11 +42,17 @@ export class SequenceQueues {
     return this.#running;
   }
 
-  /** Queues the sequences of one request, all or none; throws EngineError('queue_full'). */
+  /** Queues the sequences of one request, all or none; throws EngineError: 'queue_full', or 'invalid_request' where even an empty queue has no room for them. */
   add(sequences: readonly Sequence[]): void {
-    if (this.#waiting.length + sequences.length > this.#options.maxQueued + Math.max(0, this.#options.maxRunning - this.#running.length)) {
-      throw new EngineError('queue_full', `${this.#waiting.length} requests are waiting; try again later`);
+    const { maxQueued, maxRunning } = this.#options;
+    const most = maxQueued + maxRunning;
+    const waiting = this.#waiting.length;
+    if (sequences.length > most) {
+      const why = `'n' asks for ${sequences.length} answers; at most ${most} run and wait at once`;
+      throw new EngineError('invalid_request', why, { param: 'n' });
     }
+    if (waiting + sequences.length > Math.max(maxQueued, most - this.#running.length))
+      throw new EngineError('queue_full', `${waiting} requests are waiting; try again later`);
     this.#waiting.push(...sequences);
   }
 

@@ -51,15 +51,15 @@ export const VOICE_TABLE: VoiceTable = new Map([
 ]);
 
 /** Most voices of a blend: eight names, each of which may stand for as many. Larger blends would all sound alike. */
-const MAX_PARTS = 64;
+export const MAX_BLENDED = 64;
 const PART = /^([\w-]{1,64})(?:\((\d{1,4}(?:\.\d{1,4})?)\))?$/;
 
 /** Parses `voice` or `voice(share)+voice(share)`, where the default share is 1; undefined if the text is neither. */
 export function parseBlend(text: string): Blend | undefined {
-  const parts = text.length > 1024 ? [] : text.split('+').map((part) => PART.exec(part.trim()));
+  const parts = text.split('+', MAX_BLENDED + 1).map((part) => PART.exec(part.trim()));
   const shares = parts.map((part) => Number(part?.[2] ?? 1));
   const total = shares.reduce((a, b) => a + b, 0);
-  if (parts.length === 0 || parts.length > MAX_PARTS || parts.includes(null) || !(total > 0)) return undefined;
+  if (parts.length > MAX_BLENDED || parts.includes(null) || !(total > 0)) return undefined;
   const blend = new Map(parts.map((part, i) => [part![1]!, shares[i]! / total]));
   return blend.size === parts.length ? blend : undefined;
 }

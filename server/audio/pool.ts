@@ -161,7 +161,9 @@ class CodecThread {
   sessions = 0;
   readonly #options: Required<CodecThreadOptions>;
   #worker: Worker | undefined;
-  /** Requests in order. Only the first has been sent to the worker, so that a dying worker takes only one request with it. */
+  /** Whether the worker has loaded its modules. */
+  #isLoaded = false;
+  /** Requests in order. Only the first is sent to the worker, once that is loaded, so that a dying worker takes only one request with it. */
   #waiting: Waiting[] = [];
   #deadline: NodeJS.Timeout | undefined;
   #closed = false;
@@ -205,15 +207,16 @@ class CodecThread {
 
   /**
    * Drops a request that was aborted. A file may take minutes, and others wait behind it, so a worker that is decoding it is terminated, and the next request
-   * starts another.
+   * starts another. A worker that is still loading has no request and stays: Node would leave the modules' files open that it is reading.
    */
   async #forget(waiting: Waiting, signal: AbortSignal): Promise<void> {
     const at = this.#waiting.indexOf(waiting);
     if (at < 0) return;
     this.#waiting.splice(at, 1);
-    if (at === 0) {
+    if (at === 0 && this.#isLoaded) {
       const worker = this.#worker;
       this.#worker = undefined;
+      this.#isLoaded = false;
       // Nothing that it still sends is awaited.
       worker?.removeAllListeners().on('error', () => {});
       if (!this.#closed) this.#sendFirst();
@@ -225,7 +228,8 @@ class CodecThread {
 
   #sendFirst(): void {
     const [first] = this.#waiting;
-    if (first) (this.#worker ??= this.#start()).postMessage(first.request, [...first.transfer]);
+    if (first) this.#worker ??= this.#start();
+    if (first && this.#isLoaded) this.#worker!.postMessage(first.request, [...first.transfer]);
     this.#watch();
   }
 
@@ -233,8 +237,12 @@ class CodecThread {
     const worker = startWorker(this.#options.worker, {
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
     });
-    worker.on('message', (reply: CodecReply | 'progress') => {
+    worker.on('message', (reply: CodecReply | 'loaded' | 'progress') => {
       if (reply === 'progress') return this.#watch();
+      if (reply === 'loaded') {
+        this.#isLoaded = true;
+        return this.#sendFirst();
+      }
       this.#waiting.shift()?.resolve(reply);
       this.#sendFirst();
     });
@@ -253,7 +261,10 @@ class CodecThread {
 
   /** Fails the request that the worker was working on, and those that need an encoder of this worker. */
   #fail(worker: Worker, cause: unknown): void {
-    if (this.#worker === worker) this.#worker = undefined;
+    if (this.#worker === worker) {
+      this.#worker = undefined;
+      this.#isLoaded = false;
+    }
     clearTimeout(this.#deadline);
     const [first, ...others] = this.#waiting;
     const lost = [...(first ? [first] : []), ...others.filter(({ request }) => request.type !== 'decode')];

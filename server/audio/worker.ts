@@ -98,3 +98,4 @@ port?.on('message', (request: CodecRequest) => {
     port.postMessage(reply, buffer instanceof ArrayBuffer ? [buffer] : []);
   });
 });
+port?.postMessage('loaded');

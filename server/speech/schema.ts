@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { SpeechRequest } from '../../engine/api.ts';
 import { int, seedSchema } from '../chat/sampling-schema.ts';
 import { withFewMarks } from '../../engine/util/marks.ts';
-import { OPENAI_VOICES, parseBlend, withoutAliases } from '../../engine/util/voices.ts';
+import { MAX_BLENDED, OPENAI_VOICES, parseBlend, withoutAliases } from '../../engine/util/voices.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter } from '../http/errors.ts';
 import { absent, describeBody, describeModel } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
@@ -143,6 +143,8 @@ function voiceOf(asked: string, param: string, { voices, aliases }: SpeechLimits
   const voice = known ? (aliases.get(asked) ?? withoutAliases(asked, aliases)) : asked;
   const parts = [...(parseBlend(voice)?.keys() ?? [])];
   if (isExact && parts.length > 0 && parts.every((part) => voices.includes(part))) return voice;
+  const blended = voice.split('+').length;
+  if (blended > MAX_BLENDED) throw invalidValue(param, `'${param}' blends ${blended} voices; at most ${MAX_BLENDED} can be blended`);
   throw invalidValue(
     param,
     `'${param}' names the unknown voice '${asked.slice(0, 60)}'; voices: ${[...voices, ...aliases.keys()].join(', ')}`,

@@ -87,7 +87,8 @@ async function acquire(path: string, token: string, { signal, pollMs, onWait }: 
     const other = await readLock(path);
     if (other?.isStale) await removeStale(path, other.token);
     else if (other) {
-      onWait(other);
+      // Before its holder has written its record there is no process to name.
+      if (other.token !== '') onWait(other);
       await sleep(pollMs, undefined, { signal });
     }
   }

@@ -94,6 +94,15 @@ describe('Scheduler', () => {
     expect(rig.pool.numUsed).toBe(0);
   });
 
+  test('refuses more sequences of a request than it ever has room for, and not as a full queue, which a client would try again', () => {
+    const rig = new Rig({ maxRunning: 1, maxQueued: 2 });
+    const sequences = Array.from({ length: 4 }, () => rig.sequence(1, 2));
+    const why = "'n' asks for 4 answers; at most 3 run and wait at once";
+    expect(() => rig.scheduler.add(sequences)).toThrow(expect.objectContaining({ code: 'invalid_request', param: 'n', message: why }));
+    rig.scheduler.add(sequences.slice(1));
+    expect(rig.scheduler.numWaiting).toBe(3);
+  });
+
   test.each([1, 2, 3, 4, 5, 6])('random arrivals, aborts and shortages (seed %i)', async (seed) => {
     const rng = createRng(seed);
     const pages = 12 + rng.integer(40);

@@ -38,6 +38,8 @@ test('a blend may name voices by their other names', () => {
   expect(withoutAliases('nona+af_heart', aliases)).toBe('af_heart');
   const pairs = Array.from({ length: 8 }, (_, i) => [`n${i}`, `a${i}+b${i}`] as const);
   expect(parseBlend(withoutAliases(pairs.map(([name]) => name).join('+'), new Map(pairs)))!.size).toBe(16);
+  const many = Array.from({ length: 63 }, (_, i) => `voice-${i}`);
+  expect(parseBlend(withoutAliases(['nona', ...many].join('+'), aliases))!.size).toBe(64);
   for (const text of ['x(2)+y', 'x', 'nobody', '', 'a+a', '+']) expect(withoutAliases(text, aliases)).toBe(text);
   for (const name of OPENAI_VOICES) {
     const published = resolveVoices(VOICE_TABLE, KOKORO);

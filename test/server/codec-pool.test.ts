@@ -107,4 +107,22 @@ describe('a file that nobody waits for any more', () => {
     await (await behind).discard();
     await expect(pool.decode(good(), gone.signal)).rejects.toMatchObject({ code: 'aborted' });
   });
+
+  test('ends no worker that is still loading, since Node would leave files open that it is reading', async () => {
+    let started = 0;
+    const note = (): void => void started++;
+    process.on('worker', note);
+    onTestFinished(() => void process.off('worker', note));
+    pool = new CodecPool(1);
+    for (let i = 0; i < 3; i++) {
+      const gone = new AbortController();
+      const given = pool.decode(good(), gone.signal);
+      gone.abort();
+      await expect(given).rejects.toMatchObject({ code: 'aborted' });
+    }
+    const { samples, discard } = await pool.decode(good());
+    expect(samples.length).toBe(8000);
+    await discard();
+    expect(started).toBe(1);
+  });
 });

@@ -20,7 +20,6 @@ import { collect } from '../support/collect.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import type { FakeOptions } from '../support/fake-engine.ts';
 import { startListeners } from '../support/listeners.ts';
-import { nodeWarnings } from '../support/node-warnings.ts';
 
 const MESSAGES = [{ role: 'user' as const, content: 'Hi' }];
 const VOICE = { input: 'Good morning.', voice: 'nona', seed: 3 };
@@ -236,14 +235,6 @@ describe('an end before the end', () => {
     await (await parley.audio.speech.create(VOICE, { signal })).arrayBuffer();
     await parley.audio.transcriptions.create({ file: SECOND }, { signal });
     await expect.poll(() => getEventListeners(signal, 'abort')).toEqual([]);
-  });
-
-  test('many calls at once make Node warn of no leak', async () => {
-    const warnings = nodeWarnings();
-    const { parley } = start();
-    const calls = Array.from({ length: 20 }, () => parley.chat.completions.create({ messages: MESSAGES }));
-    expect(await Promise.all(calls)).toHaveLength(20);
-    expect(warnings).toEqual([]);
   });
 
   test('the signal ends a call whose file is still read, and the reading', async () => {

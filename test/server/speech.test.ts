@@ -135,6 +135,18 @@ describe('the current form', () => {
     expect((await send(`${speech}/v1/audio/voices`)).text).not.toContain('ghost');
   });
 
+  test('a blend of too many voices is refused for their number, and not as an unknown voice', async () => {
+    const { speech } = await startListeners({}, { voiceAliases: new Map([['both', ['oni+nona']]]) }); // prettier-ignore
+    for (const [count, last] of [
+      [65, 'oni'],
+      [64, 'both'],
+    ] as const) {
+      const voice = [...Array.from({ length: count - 1 }, (_, i) => `v${i}`), last].join('+');
+      const { status, json } = await postJson(speech + PATH, { ...GOOD, voice });
+      expect([status, json.error.message]).toEqual([400, "'voice' blends 65 voices; at most 64 can be blended"]);
+    }
+  });
+
   test('takes a voice object, the served id, another alias, and ignored fields', async () => {
     const { speech, engine } = await startListeners();
     for (const change of [
