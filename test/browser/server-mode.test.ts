@@ -42,6 +42,23 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await page.getByLabel('Address').blur();
   };
 
+  test('no view, and no answer, puts a warning or an error into the console', async () => {
+    const context = await servers.context();
+    const visit = await context.newPage();
+    const said: string[] = [];
+    visit.on('console', (message) => ['warning', 'error'].includes(message.type()) && said.push(message.text()));
+    // Chromium's own, of the browser of these tests.
+    const ofNoAdapter = 'No available adapters.';
+    await visit.goto(url);
+    expect(await ask(visit, 'Hi')).toBe('Hello there!');
+    for (const route of ['speak', 'transcribe', 'models', 'device'] as const) {
+      await visit.goto(`${url}#/${route}`);
+      await visit.waitForSelector(`main.${route}`);
+    }
+    await context.close();
+    expect(said.filter((text) => text !== ofNoAdapter)).toEqual([]);
+  });
+
   test('the page guesses that its own server does the chat', async () => {
     expect(await ask(page, 'Hi')).toBe('Hello there!');
     expect(engine.chats.at(-1)).toMatchObject({
