@@ -10,7 +10,7 @@ const CANCELLED = 0.1;
 const AS_LOUD = 0.5;
 /** Frames after which what was heard counts half: one to four seconds at usual rates, so that pauses do not decide. */
 const HALF_LIFE = 1 << 16;
-/** Frames that are mixed in one way, so that it does not depend on how many a caller has at once. */
+/** Most frames that are mixed in one way, so that a caller with a whole recording hears a change within it as others do. */
 const BLOCK = HALF_LIFE;
 
 /**
