@@ -1,7 +1,7 @@
 /** Vulkan driver files of the two software adapters that tests use, where this machine has them. */
 import { existsSync, realpathSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { ROOT } from '../../server/setup/layout.mjs';
 import { findChromium } from '../setup-browsers.mjs';
 import { NOT_OPTIMISED } from './not-optimised.ts';
 
@@ -29,10 +29,10 @@ export const SWIFTSHADER = found(
 /**
  * For what has no subgroups, on Mesa's software driver: vectors of half the length that it takes by itself. No result depends on it then, and most kernels compile in two
  * thirds of the time, in fewer still without the optimising passes: they compile the bundled models anew, and say little with them. The driver does not tell the functions
- * apart that read textures in either length (docs/decisions/kernels.md), so what it has compiled lies apart.
+ * apart that read textures in either length (docs/decisions/kernels.md), so what it has compiled lies apart: beside its own cache, where the next clone finds it as well.
  */
 export const SHORT_VECTORS = {
   LP_NATIVE_VECTOR_WIDTH: '128',
   ...NOT_OPTIMISED,
-  MESA_SHADER_CACHE_DIR: join(ROOT, '.parley', 'short-vectors'),
+  MESA_SHADER_CACHE_DIR: join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'mesa_short_vectors'),
 };
