@@ -4,27 +4,41 @@ import type { FamilyOf } from '../model-types.ts';
 import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
+import { COHERE } from './cohere/cohere.ts';
 import { GEMMA } from './gemma/gemma.ts';
+import { GEMMA1 } from './gemma1/gemma1.ts';
 import { GEMMA3N } from './gemma3n/gemma3n.ts';
 import { GEMMA4 } from './gemma4/gemma4.ts';
 import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
 import { MINISTRAL } from './ministral/ministral.ts';
+import { MIXTRAL } from './mixtral/mixtral.ts';
+import { NEMOTRON } from './nemotron/nemotron.ts';
 import { OLMO } from './olmo/olmo.ts';
+import { OLMOE } from './olmoe/olmoe.ts';
 import { PHI3 } from './phi3/phi3.ts';
 import { QWEN3_5 } from './qwen3-5/qwen3-5.ts';
 import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
+import { STABLELM } from './stablelm/stablelm.ts';
+import { STARCODER2 } from './starcoder2/starcoder2.ts';
 
 const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   llama: LLAMA,
+  gemma1: GEMMA1,
   gemma: GEMMA,
   gemma3n: GEMMA3N,
   gemma4: GEMMA4,
   arcee: ARCEE,
+  cohere: COHERE,
   ministral: MINISTRAL,
+  mixtral: MIXTRAL,
+  nemotron: NEMOTRON,
   olmo: OLMO,
+  olmoe: OLMOE,
   phi3: PHI3,
+  stablelm: STABLELM,
+  starcoder2: STARCODER2,
   'qwen3-moe': QWEN3_MOE,
   'qwen3-5': QWEN3_5,
   lfm2: LFM2,

@@ -62,6 +62,11 @@ function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoi
   };
 }
 
+/** A loader of these tensors only. */
+export function withTensors(loader: WeightLoader, names: readonly string[]): WeightLoader {
+  return loader.over(renamed(loader.checkpoint, new Map(names.map((name) => [name, name]))));
+}
+
 /** A loader under the names that other families use; all replacements are applied, in order, to each of the checkpoint's own names. */
 export function withUsualNames(loader: WeightLoader, usual: readonly (readonly [RegExp, string])[]): WeightLoader {
   const { checkpoint } = loader;

@@ -16,7 +16,7 @@ import { takesMatrices } from './linear-matrix.ts';
 import type { PromptRows } from './linear-matrix.ts';
 import { linearNormed, takesMany } from './linear-normed.ts';
 import type { ManyRowsArgs } from './linear-normed.ts';
-import { rmsNorm } from './norm.ts';
+import { layerNorm, rmsNorm } from './norm.ts';
 import type { SplitShape } from './product-shapes.ts';
 import { reduceRowsFragment, reduceVariant, reduceWithin } from './reduce.ts';
 import { avoids } from './replaceable.ts';
@@ -63,6 +63,20 @@ export function normedRows(rec: Recorder, { x, norm, eps, normed }: NormedRows, 
   if (!norm) return x;
   rmsNorm(rec, { x, weight: norm, out: normed, eps, rows });
   return normed;
+}
+
+/**
+ * The input of half a layer. A norm with a `shift` [C] is a layer norm, which no product is fused with: it is computed here, into `normed`.
+ */
+export function behindNorm(
+  rec: Recorder,
+  { shift, ...input }: NormedRows & { readonly shift?: Tensor | undefined },
+  rows: number,
+): NormedRows {
+  const { x, norm, eps, normed } = input;
+  if (!norm || !shift) return input;
+  layerNorm(rec, { x, weight: norm, bias: shift, out: normed, eps, rows });
+  return { ...input, x: normed, norm: undefined };
 }
 
 export interface NormedLinearArgs extends PromptRows {

@@ -28,7 +28,7 @@ const { models } = JSON.parse(readFileSync(join(FIXTURES, 'config-fields.json'),
 
 /** Fields that change no answer: of training, of how transformers computes or what it returns, and of tokens that padding is made of. */
 const INDIFFERENT: readonly RegExp[] = [
-  /dropout$|_pdrop$|^initializer_range$|^router_aux_loss_coef$|^gradient_checkpointing$/,
+  /dropout$|_pdrop$|^initializer_range$|^router_aux_loss_coef$|^router_jitter_noise$|^gradient_checkpointing$/,
   /^use_cache$|^return_dict$|^output_/,
   /^pad_token_id$/,
 ];

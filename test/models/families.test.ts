@@ -44,6 +44,7 @@ const LAYER_INPUTS = /embeddings for every layer cannot be split/;
 const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSize?: RegExp }>> = {
   olmo2: { tpSize: FULL_NORMS },
   olmo3: { tpSize: FULL_NORMS },
+  olmoe: { tpSize: FULL_NORMS },
   qwen3_5: { tpSize: RECURRENT, ppSize: RECURRENT },
   'qwen3_5-last': { tpSize: RECURRENT, ppSize: RECURRENT },
   qwen3_5_moe: { tpSize: RECURRENT, ppSize: RECURRENT },

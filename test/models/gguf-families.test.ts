@@ -1,31 +1,28 @@
 /** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py, qwen.py, lfm2.py, mistral3.py, gemma.py). */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
-import { createNodePlatform } from '../../engine/platform/node.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
-import { expectClose } from '../support/compare.ts';
-import { DecoderHarness } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
+import {
+  FIXTURES,
+  LLAMA,
+  PARTS,
+  TOP,
+  converted,
+  expectFixtureLogits,
+  f32,
+  floats,
+  i32s,
+  metadataOf,
+  paired,
+  platform,
+  u32,
+} from '../support/gguf-fixtures.ts';
 import type { Stored, StoredTensor } from '../support/gguf-file.ts';
 
-const FIXTURES = fileURLToPath(new URL('../fixtures/llama-tiny-random', import.meta.url));
-const platform = createNodePlatform({ log: () => undefined });
-
-const TOP: Readonly<Record<string, string>> = { 'model.embed_tokens': 'token_embd', 'model.norm': 'output_norm', lm_head: 'output' };
-const PARTS: Readonly<Record<string, string>> = {
-  'self_attn.q_proj': 'attn_q',
-  'self_attn.k_proj': 'attn_k',
-  'self_attn.v_proj': 'attn_v',
-  'self_attn.o_proj': 'attn_output',
-  'mlp.gate_proj': 'ffn_gate',
-  'mlp.up_proj': 'ffn_up',
-  'mlp.down_proj': 'ffn_down',
-};
 const PHI3 = {
   input_layernorm: 'attn_norm',
   post_attention_layernorm: 'ffn_norm',
@@ -39,9 +36,6 @@ const OLMO = {
   'self_attn.k_norm': 'attn_k_norm',
 };
 
-const u32 = (value: number): Stored => ({ type: 'u32', value });
-const f32 = (value: number): Stored => ({ type: 'f32', value });
-const LLAMA = { input_layernorm: 'attn_norm', post_attention_layernorm: 'ffn_norm' };
 const MINISTRAL = {
   'attention.key_length': u32(24), 'attention.value_length': u32(24), 'attention.temperature_scale': f32(0.3), 'rope.dimension_count': u32(24),
   'rope.scaling.type': { type: 'string', value: 'yarn' }, 'rope.scaling.factor': f32(4), 'rope.scaling.yarn_log_multiplier': f32(1),
@@ -54,24 +48,13 @@ beforeAll(async () => {
 });
 afterAll(() => device.close());
 
-const floats = (values: Float32Array, dimensions: readonly number[]): StoredTensor => ({ dimensions, type: 0, data: new Uint8Array(values.buffer, values.byteOffset, values.byteLength) }); // prettier-ignore
+const expectLogits = (name: string, file: Uint8Array): Promise<void> => expectFixtureLogits(device, name, file);
 
 interface Config extends Readonly<Record<string, number>> {}
 interface Rope {
   readonly rope_theta: number;
   readonly short_factor?: readonly number[];
   readonly long_factor?: readonly number[];
-}
-
-/** Rows of a head with the channels of a pair beside each other, as llama.cpp's rotation of Llama wants them (conversion/llama.py, permute). */
-function paired(values: Float32Array, columns: number, headDim: number): Float32Array {
-  const out = new Float32Array(values.length);
-  for (let row = 0; row < values.length / columns; row++) {
-    const d = row % headDim;
-    const to = row - d + (d < headDim / 2 ? 2 * d : 2 * d - headDim + 1);
-    out.set(values.subarray(row * columns, (row + 1) * columns), to * columns);
-  }
-  return out;
 }
 
 test.each([
@@ -214,37 +197,6 @@ const EXPERTS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['gate', 'up', 'down'].map((part) => [`mlp.shared_expert.${part}_proj`, `ffn_${part}_shexp`])),
 };
 
-interface Naming {
-  readonly top: Readonly<Record<string, string>>;
-  /** Names of a layer's tensors without `.weight`; of an expert without its number. */
-  readonly parts: Readonly<Record<string, string>>;
-  readonly value?: (own: string, values: Float32Array) => Float32Array;
-}
-
-/** A fixture's tensors as a converter writes them, the experts of a layer as one tensor each part. */
-async function converted(fixture: string, { top, parts, value = (_, values) => values }: Naming): Promise<Record<string, StoredTensor>> {
-  const tensors: Record<string, StoredTensor> = {};
-  const experts = new Map<string, { readonly shape: readonly number[]; readonly all: Float32Array[] }>();
-  const checkpoint = await openSafetensors(platform, join(FIXTURES, fixture), 'model.safetensors');
-  for (const stored of checkpoint.names()) {
-    const [, layer, part = ''] = /^model\.layers\.(\d+)\.(.*?)(?:\.weight)?$/.exec(stored) ?? [];
-    const [, expert, ofExpert] = /experts\.(\d+)\.(\w+)$/.exec(part) ?? [];
-    const own = layer === undefined ? top[stored.replace('.weight', '')]! : parts[ofExpert ?? part]!;
-    const name = `${layer === undefined ? '' : `blk.${layer}.`}${/\.(bias|scale)$/.test(own) || own === 'ssm_a' ? own : `${own}.weight`}`;
-    const shape = checkpoint
-      .tensor(stored)!
-      .shape.filter((size, i, all) => !(size === 1 && all.length === 3) && !(size === 1 && i === 0 && all.length > 1));
-    const values = value(own, await checkpoint.read(stored));
-    if (expert === undefined) tensors[name] = floats(values, shape.toReversed());
-    else if (experts.has(name)) experts.get(name)!.all[Number(expert)] = values;
-    else experts.set(name, { shape, all: Object.assign([], { [Number(expert)]: values }) });
-  }
-  await checkpoint.close();
-  for (const [name, { shape, all }] of experts)
-    tensors[name] = floats(Float32Array.from(all.flatMap((values) => [...values])), [...shape.toReversed(), all.length]);
-  return tensors;
-}
-
 test("qwen35moe: experts as one tensor each part, the row of the shared expert's gate: the logits are transformers", async () => {
   const settings: Record<string, Stored> = {
     block_count: u32(3), context_length: u32(512), embedding_length: u32(36), 'attention.head_count': u32(7), 'attention.head_count_kv': u32(1),
@@ -317,7 +269,6 @@ const GEMMA4 = {
   'experts.gate_up_proj': 'ffn_gate_up_exps', 'experts.down_proj': 'ffn_down_exps',
 }; // prettier-ignore
 const GEMMA4_TOP = { ...TOP, 'model.embed_tokens_per_layer': 'per_layer_token_embd', 'model.per_layer_model_projection': 'per_layer_model_proj', 'model.per_layer_projection_norm': 'per_layer_proj_norm' }; // prettier-ignore
-const i32s = (...value: readonly number[]): Stored => ({ type: 'i32s', value });
 
 test('gemma3n: the projections of all streams in one tensor, cuts as deviations: the logits are transformers', async () => {
   const settings: Record<string, Stored> = {
@@ -377,24 +328,3 @@ test.each([
   const uneven = { ...metadata, 'gemma4.feed_forward_length': i32s(44, 40, 44, 88, 88) };
   await expect(expectLogits(fixture, ggufFile({ metadata: uneven, tensors }))).rejects.toThrow(/feed_forward_length is 44, 40.*, which is not supported/);
 }); // prettier-ignore
-
-function metadataOf(architecture: string, settings: Readonly<Record<string, Stored>>): Record<string, Stored> {
-  const own = Object.entries(settings).map(([key, value]) => [`${architecture}.${key}`, value] as const);
-  return { 'general.architecture': { type: 'string', value: architecture }, ...Object.fromEntries(own) };
-}
-
-/** That a file gives the logits that transformers has of a fixture. */
-async function expectLogits(name: string, file: Uint8Array): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'parley-gguf-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, `${name}.gguf`);
-  writeFileSync(path, file);
-  const { prompt } = JSON.parse(readFileSync(join(FIXTURES, name, 'golden.json'), 'utf8')) as { prompt: number[] };
-  const harness = await DecoderHarness.load(device, path);
-  const rows = await harness.step([{ sequence: 0, start: 0, tokens: prompt }]);
-  const golden = await openSafetensors(platform, join(FIXTURES, name), 'golden.safetensors');
-  const logits = await golden.read('logits');
-  await golden.close();
-  expectClose(name, Float32Array.from(rows.flatMap((row) => [...row])), logits, 1e-6);
-  expect(device.errors).toEqual([]);
-}

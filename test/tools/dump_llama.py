@@ -224,6 +224,52 @@ MODELS = {
         laurel_rank=12, activation_sparsity_pattern=[0.9, 0.0, 0.6, 0.0, 0.6], final_logit_softcapping=3.0,
         layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
     ),
+    # Layer norms, halves in parallel, pairs of adjacent channels, biases.
+    "cohere": dict(
+        COMMON, model_type="cohere", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=64, tie_word_embeddings=True,
+        attention_bias=True, logit_scale=0.25, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # The same without biases; two layers of three rotate, with a window of 11.
+    "cohere2": dict(
+        COMMON, model_type="cohere2", hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=1, intermediate_size=64,
+        tie_word_embeddings=True, logit_scale=0.5, sliding_window=11, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Layer norms and products with biases, an MLP without a gate, a window of 16 in every layer.
+    "starcoder2": dict(
+        COMMON, model_type="starcoder2", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, intermediate_size=64, tie_word_embeddings=True,
+        sliding_window=16, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # The shape of StableLM 2 1.6B: biases of queries, keys and values; a quarter of a head's 16 channels is rotated.
+    "stablelm": dict(
+        COMMON, model_type="stablelm", hidden_size=64, num_attention_heads=4, num_key_value_heads=4, intermediate_size=64, tie_word_embeddings=False,
+        use_qkv_bias=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25),
+    ),
+    # The shape of StableLM 2 12B without norms of queries: halves in parallel behind one norm.
+    "stablelm-parallel": dict(
+        COMMON, model_type="stablelm", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, intermediate_size=64, tie_word_embeddings=False,
+        use_parallel_residual=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+    ),
+    # Norms whose weights lie around zero, squared ReLU, half of a head's channels rotated.
+    "nemotron": dict(
+        COMMON, model_type="nemotron", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
+        tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+    ),
+    # Embeddings that are scaled, norms around 1, GELU.
+    "gemma": dict(
+        COMMON, model_type="gemma", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Experts in every layer, of as many columns as the MLP would have; seven query heads on one of keys.
+    "mixtral": dict(
+        COMMON, model_type="mixtral", hidden_size=36, num_attention_heads=7, num_key_value_heads=1, head_dim=8, intermediate_size=32,
+        num_local_experts=5, num_experts_per_tok=2, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Norms over all heads before the rotation, and shares as the router gives them.
+    "olmoe": dict(
+        COMMON, model_type="olmoe", hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=32,
+        num_experts=5, num_experts_per_tok=2, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 
@@ -242,7 +288,9 @@ def randomise(model, seed):
             # A tied table that is scaled on the way in would have every token predict itself.
             if "embed" in name and model.config.model_type.startswith(("gemma", "granite")):
                 scale *= 0.15
-            parameter.copy_((1 + 0.3 * value if "norm" in name else scale * value).half().float())
+            # Nemotron adds one to the weights of norms itself.
+            centre = 0 if name.endswith("bias") or model.config.model_type == "nemotron" else 1
+            parameter.copy_((centre + 0.3 * value if "norm" in name else scale * value).half().float())
             # Gemma 4's router reads what is normed and divided by the root of its channels; experts have scales.
             if name.endswith(("router.scale", "router.per_expert_scale")):
                 parameter.copy_(((6 if name.endswith("router.scale") else 1) * (1 + 0.3 * value)).half().float())

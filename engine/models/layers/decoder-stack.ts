@@ -13,6 +13,7 @@ import { sizeOf } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import type { Decoder, DecoderShape, StackDefinition, Stage } from '../decoder.ts';
 import type { ForwardInput } from '../forward-input.ts';
+import { pairedCheckpoint } from '../paired-checkpoint.ts';
 import { expectUsual } from '../config-fields.ts';
 import { wholeShard } from '../shard.ts';
 import { loadAttention } from './attention.ts';
@@ -24,7 +25,7 @@ import { PRE_NORMS, hasPages, kindOf, layerConfig, layerInputsConfig, likeDraftH
 import type { DecoderFamily, DecoderStackConfig, LayerKind, Part } from './stack-config.ts';
 import type { Layer, Weights } from './stack-parts.ts';
 import { createWorkspace, stages } from './stack-stages.ts';
-import { loadVocabulary } from './vocabulary.ts';
+import { loadVocabulary, normShift } from './vocabulary.ts';
 
 /** The decoder definition of a family. */
 export function decoderStack<W, S>(family: DecoderFamily<W, S>): StackDefinition {
@@ -42,20 +43,21 @@ export function decoderStack<W, S>(family: DecoderFamily<W, S>): StackDefinition
     async load(loader, json, context, shard) {
       const config = atContext(configOf(family, json), context);
       const part = partOf(config, shard ?? wholeShard(config.layers));
-      const weights = await loadWeights(family, loader, part, context);
-      return decoderOf(family, part, weights, loader.parameters - weights.repeated);
+      const paired = config.isInterleaved ? loader.over(pairedCheckpoint(loader.checkpoint, config)) : loader;
+      const weights = await loadWeights(family, paired, part, context);
+      return decoderOf(family, part, weights, paired.parameters - weights.repeated);
     },
   };
 }
 
 function configOf<W, S>(
-  { parseConfig, mlp, readsLayers = false }: DecoderFamily<W, S>,
+  { parseConfig, mlp, readsLayers = false, activationNames = [] }: DecoderFamily<W, S>,
   json: Readonly<Record<string, unknown>>,
 ): DecoderStackConfig {
   expectUsual(json, { readsLayers });
   const field = json['hidden_activation'] === undefined ? 'hidden_act' : 'hidden_activation';
   const activation = json[field] ?? mlp.hiddenAct;
-  if (activation === mlp.hiddenAct) return parseConfig(json);
+  if ([mlp.hiddenAct, ...activationNames].some((name) => name === activation)) return parseConfig(json);
   throw new EngineError('unsupported', `config.json: ${field} is ${describe(activation)}, expected "${mlp.hiddenAct}"`);
 }
 
@@ -157,15 +159,21 @@ async function loadLayer<W, S>(
   const inputs = layerInputsConfig(config);
   const norm = async (name: string | undefined): Promise<Tensor | undefined> =>
     name === undefined ? undefined : loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);
+  const shift = async (name: string | undefined): Promise<Tensor | undefined> =>
+    name === undefined ? undefined : normShift(loader, `${at}.${name}`, { hidden, layerNorm: config.layerNorm });
+  // Halves in parallel share the norm before attention.
+  const beforeMlp = config.isParallel ? undefined : norms.beforeMlp;
   const alike = before.filter((other) => (isRecurrent ? other.isRecurrent : hasPages(other)));
   return {
     share,
     inputNorm: await norm(norms.beforeAttention),
+    inputShift: await shift(norms.beforeAttention),
     attention: isRecurrent ? undefined : await loadAttention(loader, `${at}.self_attn`, own, share.attention, shard),
     recurrent: isRecurrent ? await config.recurrent!.load(loader, at) : undefined,
     place: kind.keysOf === undefined ? alike.length : before[kind.keysOf]!.place,
     attentionNorm: await norm(norms.afterAttention),
-    mlpNorm: await norm(norms.beforeMlp),
+    mlpNorm: await norm(beforeMlp),
+    mlpShift: await shift(beforeMlp),
     mlp: await mlp.load(loader, `${at}.mlp`, own, share.mlp, layer),
     outputNorm: await norm(norms.afterMlp),
     input: inputs && (await loadLayerInput(loader, at, inputs)),

@@ -1,6 +1,7 @@
 /** Measures a layer's keys for int8 pages: their centre, and which of their channels are large. */
 import type { Device } from '../../gpu/device.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
+import { behindNorm } from '../../ops/fused-linear.ts';
 import { planKeys } from '../../ops/key-plan.ts';
 import type { KVLayer } from '../../ops/kv.ts';
 import { ropeFrequencies } from '../../ops/rope.ts';
@@ -15,6 +16,7 @@ const ROWS = 32;
 /** The parts of a layer that its keys depend on. */
 interface PagedLayer {
   readonly inputNorm: Tensor | undefined;
+  readonly inputShift?: Tensor | undefined;
   readonly attention: Attention | undefined;
   readonly rope: RopeConfig;
   readonly share: { readonly attention: AttentionShare };
@@ -34,13 +36,13 @@ export async function planLayerKeys(
   const rng = createRng(1);
   const noise = device.upload('noise', 'f32', [ROWS, hidden], Float32Array.from({ length: ROWS * hidden }, () => rng.normal())); // prettier-ignore
   const normed = device.tensor('normed noise', 'f32', [ROWS, hidden]);
-  for (const [i, { inputNorm, attention, rope, share }] of layers.entries()) {
+  for (const [i, { inputNorm: norm, inputShift: shift, attention, rope, share }] of layers.entries()) {
     const { plan } = pages[i]!;
     if (!plan) continue;
     const { heads, kvHeads, headDim, widest } = share.attention;
     const qkv = device.tensor('qkv of noise', 'f32', [ROWS, widest]);
     const rec = device.record('keys of noise');
-    projectQKV(rec, attention!, share.attention, { input: { x: noise, norm: inputNorm, eps, normed }, qkv, rows: ROWS });
+    projectQKV(rec, attention!, share.attention, { input: behindNorm(rec, { x: noise, norm, shift, eps, normed }, ROWS), qkv, rows: ROWS });
     rec.submit();
     const projected = (await device.read(qkv)) as Float32Array;
     device.write(plan, planKeys({ qkv: projected, rows: ROWS, heads, kvHeads, headDim, frequencies: ropeFrequencies(rope) }));

@@ -17,6 +17,8 @@ export interface MlpConfig {
   readonly hidden: number;
   /** Columns of a dense MLP: that of layers without experts, or the shared expert. */
   readonly intermediate: number;
+  /** The products of an MLP without a gate have biases. */
+  readonly mlpBias?: boolean | undefined;
   /** Mixture of experts; absent = all layers are dense. */
   readonly experts?: ExpertsConfig | undefined;
 }
@@ -82,9 +84,12 @@ export interface GatedMlpWorkspace {
 }
 
 /** Activation functions by their names in config.json. */
-export const HIDDEN_ACTS = { silu: 'silu', gelu_pytorch_tanh: 'gelu_tanh', relu2: 'relu2' } as const satisfies Readonly<
-  Record<string, Activation>
->;
+export const HIDDEN_ACTS = {
+  silu: 'silu',
+  gelu_pytorch_tanh: 'gelu_tanh',
+  gelu_new: 'gelu_tanh',
+  relu2: 'relu2',
+} as const satisfies Readonly<Record<string, Activation>>;
 
 export type HiddenAct = keyof typeof HIDDEN_ACTS;
 
@@ -121,26 +126,41 @@ function shifted({ from, to }: Range, by: number): Range {
 
 export interface PlainMlp {
   readonly up: LinearWeight;
+  /** [I] */
+  readonly upBias: Tensor | undefined;
   readonly down: LinearWeight;
+  /** [C], on the first rank only, so that it is added once. */
+  readonly downBias: Tensor | undefined;
 }
 
 export interface PlainMlpWorkspace {
   readonly activated: Tensor; // [T, I]
 }
 
-/** An MLP without a gate: down(f(up(x))). */
-export function plainMlp(hiddenAct: HiddenAct): MlpKind<PlainMlp, PlainMlpWorkspace> {
+/** An MLP without a gate: down(f(up(x))). `names`: those of its products in the checkpoint. */
+export function plainMlp(
+  hiddenAct: HiddenAct,
+  { up: upName, down: downName } = { up: 'up_proj', down: 'down_proj' },
+): MlpKind<PlainMlp, PlainMlpWorkspace> {
   return {
     hiddenAct,
     widest: (_, { columns }) => sizeOf(columns),
-    load: async (loader, at, { hidden, intermediate }, { columns }) => ({
-      up: await loader.linear(`${at}.up_proj.weight`, intermediate, hidden, { rows: columns }),
-      down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
-    }),
+    async load(loader, at, { hidden, intermediate, mlpBias = false }, { columns }) {
+      const [up, down] = [`${at}.${upName}`, `${at}.${downName}`];
+      const isFirst = columns.from === 0;
+      if (mlpBias && !isFirst) loader.skip(`${down}.bias`);
+      return {
+        up: await loader.linear(`${up}.weight`, intermediate, hidden, { rows: columns }),
+        upBias: mlpBias ? await loader.mergedVector(`${up}.bias`, [{ name: `${up}.bias`, size: intermediate, rows: columns }]) : undefined,
+        down: await loader.linear(`${down}.weight`, hidden, intermediate, { columns }),
+        downBias: mlpBias && isFirst ? await loader.tensor(`${down}.bias`, [hidden]) : undefined,
+      };
+    },
     workspace: (device, _, { columns }, rows) => ({ activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]) }),
-    record(rec, { up, down }, { activated }, { input, residual, out, ...rows }) {
-      linear(rec, { x: normedRows(rec, input, rows.rows), weight: up, activation: HIDDEN_ACTS[hiddenAct], out: activated, ...rows });
-      linear(rec, { x: activated, weight: down, residual, out, ...rows });
+    record(rec, { up, upBias, down, downBias }, { activated }, { input, residual, out, ...rows }) {
+      const x = normedRows(rec, input, rows.rows);
+      linear(rec, { x, weight: up, bias: upBias, activation: HIDDEN_ACTS[hiddenAct], out: activated, ...rows });
+      linear(rec, { x: activated, weight: down, bias: downBias, residual, out, ...rows });
     },
   };
 }

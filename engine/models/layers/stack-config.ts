@@ -26,6 +26,10 @@ export interface DecoderStackConfig extends Omit<DecoderShape, DerivedShape>, At
   readonly kinds?: readonly LayerKind[] | undefined;
   /** The block that recurrent layers have instead of attention; absent = no layer is recurrent. */
   readonly recurrent?: Recurrent | undefined;
+  /** Attention and the MLP read the same normed rows, and both are added to the residual stream. */
+  readonly isParallel?: boolean | undefined;
+  /** The checkpoint's rotary embedding pairs channels 2d and 2d + 1 of a head (paired-checkpoint.ts). */
+  readonly isInterleaved?: boolean | undefined;
   /** Factor of the token embeddings; default 1. */
   readonly embeddingScale?: number | undefined;
   /** Factor of the logits; default 1. */
@@ -81,6 +85,8 @@ export interface DecoderFamily<MlpWeights, MlpWorkspace> {
   readonly norms?: LayerNorms;
   /** `parseConfig` reads the field `per_layer_config`; otherwise a file that has it is refused. */
   readonly readsLayers?: boolean;
+  /** Names that config.json files give the MLP's activation besides its own. */
+  readonly activationNames?: readonly string[];
 }
 
 /** A rank's share of a layer that it holds. */

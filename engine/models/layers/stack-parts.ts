@@ -12,6 +12,8 @@ import type { Vocabulary } from './vocabulary.ts';
 export interface Layer<MlpWeights> extends LayerKind {
   readonly share: LayerShare;
   readonly inputNorm: Tensor | undefined;
+  /** [C]: what a layer norm adds to its normed rows; undefined where the norm before attention is an RMS norm. */
+  readonly inputShift: Tensor | undefined;
   /** Undefined in recurrent layers. */
   readonly attention: Attention | undefined;
   /** Weights of a recurrent layer, as Recurrent.load returns them. */
@@ -23,6 +25,7 @@ export interface Layer<MlpWeights> extends LayerKind {
   readonly place: number;
   readonly attentionNorm: Tensor | undefined;
   readonly mlpNorm: Tensor | undefined;
+  readonly mlpShift: Tensor | undefined;
   readonly mlp: MlpWeights;
   readonly outputNorm: Tensor | undefined;
   readonly input: LayerInput | undefined;

@@ -9,8 +9,7 @@ import { softCap } from '../../ops/activation.ts';
 import { embedding } from '../../ops/embedding.ts';
 import type { KVCache } from '../../ops/kv.ts';
 import { linear } from '../../ops/linear.ts';
-import { normedLinear, normedRows } from '../../ops/fused-linear.ts';
-import type { NormedRows } from '../../ops/fused-linear.ts';
+import { behindNorm, normedLinear, normedRows } from '../../ops/fused-linear.ts';
 import { rmsNorm } from '../../ops/norm.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import { alignUp, sizeOf } from '../../util/math.ts';
@@ -93,8 +92,7 @@ export function stages<W, S>(
   const firstId = shard.ranks > 1 ? { firstId: tokens.from } : {};
   const inputs = layerInputsConfig(config);
   const { list, add, addHalf, behind, finish } = stageList(ws, shard, eps);
-  /** Input of a half: x, through the norm before it where there is one. */
-  const behindNorm = (x: Tensor, norm: Tensor | undefined): NormedRows => ({ x, norm, eps, normed: ws.normed });
+  const { isParallel = false } = config;
   if (isFirst) {
     add({ tensor: ws.hidden, rows }, (rec) => {
       embedding(rec, { ids: input.tokens, table: weights.embedding!, out: ws.hidden, rows, scale, ...firstId });
@@ -112,7 +110,7 @@ export function stages<W, S>(
     const promptFrom = ends ? undefined : input.promptFrom;
     const attended = { norm: weight.attentionNorm, before: indices ? ws.gathered : ws.hidden, out: ws.middle, kept };
     addHalf(attended, (rec, residual, out) => {
-      const halfInput = behindNorm(ws.hidden, weight.inputNorm);
+      const halfInput = behindNorm(rec, { x: ws.hidden, norm: weight.inputNorm, shift: weight.inputShift, eps, normed: ws.normed }, rows);
       if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
       const step = { indices, kept, promptFrom, residual, out };
       const { place, attention, share } = weight;
@@ -127,7 +125,9 @@ export function stages<W, S>(
     // A per-layer embedding is added after both halves, and the layer's scale applies to the result.
     const fed = weight.input ? { out: ws.layerInputs!.before } : { out: ws.hidden, scale: weight.scale };
     addHalf({ norm: weight.outputNorm, before: ws.middle, kept, ...fed }, (rec, residual, out) => {
-      const step = { input: behindNorm(ws.middle, weight.mlpNorm), residual, out, rows: kept, promptFrom };
+      const [norm, shift] = isParallel ? [weight.inputNorm, weight.inputShift] : [weight.mlpNorm, weight.mlpShift];
+      const x = isParallel ? attended.before : ws.middle;
+      const step = { input: behindNorm(rec, { x, norm, shift, eps, normed: ws.normed }, kept), residual, out, rows: kept, promptFrom };
       mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, step);
       if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
     });
@@ -198,14 +198,15 @@ function head<S>(
   input: ForwardInput,
 ): void {
   const { logitRows: rows, trace } = input;
-  const { norm, weight } = weights.head!;
+  const { norm, shift, weight } = weights.head!;
   const logits = ws.logits!;
   if (ws.finals) {
     const { own } = ws.finals;
     rmsNorm(rec, { x: ws.hidden, weight: norm, out: own, eps, rows: input.rows });
     if (input.logitIndices && rows > 0) gatherRows(rec, { x: own, indices: input.logitIndices, out: ws.last, rows });
     linear(rec, { x: input.logitIndices ? ws.last : own, weight, out: logits, rows });
-  } else normedLinear(rec, { input: { x: ws.hidden, norm, eps, normed: ws.last }, weight, out: logits, rows });
+  } else
+    normedLinear(rec, { input: behindNorm(rec, { x: ws.hidden, norm, shift, eps, normed: ws.last }, rows), weight, out: logits, rows });
   if (cap !== undefined) softCap(rec, { x: logits, cap, count: rows * logits.shape[1]! });
   trace?.('logits', logits);
 }

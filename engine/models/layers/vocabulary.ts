@@ -16,6 +16,8 @@ export interface VocabularyConfig {
   readonly tied: boolean | undefined;
   /** Offset added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
+  /** Norms before halves of layers and the last norm are layer norms, with biases or without; absent = RMS norms. */
+  readonly layerNorm?: { readonly hasBias: boolean } | undefined;
   /** Factor of the logits; default 1. */
   readonly logitScale?: number | undefined;
 }
@@ -23,7 +25,7 @@ export interface VocabularyConfig {
 /** A rank's slices of the embedding table and the head, on the shards with the first and the last layer. */
 export interface Vocabulary {
   readonly embedding: LinearWeight | undefined;
-  readonly head: { readonly norm: Tensor; readonly weight: LinearWeight } | undefined;
+  readonly head: { readonly norm: Tensor; readonly shift: Tensor | undefined; readonly weight: LinearWeight } | undefined;
   /** Weight values held here that another shard counts as its parameters. */
   readonly repeated: number;
 }
@@ -36,7 +38,7 @@ export function tokenShare(vocabulary: number, shard: Shard): Range {
   return shareOf('tokens', vocabulary, TOKEN_UNIT, shard);
 }
 
-const NAMES = { table: 'model.embed_tokens.weight', norm: 'model.norm.weight', head: 'lm_head.weight' } as const;
+const NAMES = { table: 'model.embed_tokens.weight', norm: 'model.norm', head: 'lm_head.weight' } as const;
 
 /**
  * Rows compared at each of three places. That is enough, since training a head separately changes all of it, and reading it whole would
@@ -76,10 +78,22 @@ export async function loadVocabulary(
   const head = isLast && {
     weight: tied ? table! : await loader.linear(names.head, vocabulary, hidden, { rows: tokens }),
     // The head is linear, so scaling the norm's weights scales the logits.
-    norm: await loader.tensor(names.norm, [hidden], config.normOffset, config.logitScale),
+    norm: await loader.tensor(`${names.norm}.weight`, [hidden], config.normOffset, config.logitScale),
+    shift: await normShift(loader, names.norm, config),
   };
-  if (!isLast) loader.skip(names.norm);
+  if (!isLast) for (const kind of ['weight', 'bias']) loader.skip(`${names.norm}.${kind}`);
   if (tied || !isLast) loader.skip(names.head);
   if (!table) loader.skip(names.table);
   return { embedding: table, head: head || undefined, repeated: table && !isFirst ? vocabulary * hidden : 0 };
+}
+
+/** What the layer norm `at` adds to its normed rows, times `logitScale`: zeros where it has no bias. Undefined where norms are RMS norms. */
+export async function normShift(
+  loader: WeightLoader,
+  at: string,
+  { hidden, layerNorm, logitScale = 1 }: Pick<VocabularyConfig, 'hidden' | 'layerNorm' | 'logitScale'>,
+): Promise<Tensor | undefined> {
+  if (!layerNorm) return undefined;
+  if (layerNorm.hasBias) return loader.tensor(`${at}.bias`, [hidden], 0, logitScale);
+  return loader.mergedVector(`${at} shift`, [{ name: undefined, size: hidden }]);
 }

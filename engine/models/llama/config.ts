@@ -14,16 +14,26 @@ const DEFAULTS: Readonly<Record<string, Json>> = {
   arcee: { max_position_embeddings: 4096, rms_norm_eps: 1e-5 },
   mistral: { num_key_value_heads: 8, max_position_embeddings: 131_072, sliding_window: 4096 },
   ministral3: { num_key_value_heads: 8, head_dim: 128 },
+  mixtral: { num_key_value_heads: 8, max_position_embeddings: 131_072, rms_norm_eps: 1e-5 },
   qwen2: { num_key_value_heads: 32, max_position_embeddings: 32_768, sliding_window: 4096 },
   qwen3: { num_key_value_heads: 32, head_dim: 128, max_position_embeddings: 32_768, sliding_window: 4096 },
   qwen3_moe: { num_key_value_heads: 4, max_position_embeddings: 32_768, sliding_window: 4096 },
   smollm3: { num_key_value_heads: 4, max_position_embeddings: 32_768, tie_word_embeddings: true },
 };
 /** Default rotary bases by model type where they are not 10,000. */
-const THETAS: Readonly<Record<string, number>> = { smollm3: 2e6, lfm2: 1e6, lfm2_moe: 1e6, gpt_oss: 150_000 };
+const THETAS: Readonly<Record<string, number>> = {
+  smollm3: 2e6,
+  mixtral: 1e6,
+  lfm2: 1e6,
+  lfm2_moe: 1e6,
+  cohere: 500_000,
+  gpt_oss: 150_000,
+};
+/** Types that rotate a part of a head's channels where the file says so. */
+const PARTIAL = ['phi3', 'stablelm', 'nemotron'];
 /** ASKED: types with sliding windows only if `use_sliding_window` is true. WITHOUT_WINDOWS: types that never have any. */
 const ASKED = ['qwen2', 'qwen3', 'qwen3_moe', 'smollm3'];
-const WITHOUT_WINDOWS = ['llama', 'granite', 'arcee', 'olmo2', 'lfm2', 'lfm2_moe'];
+const WITHOUT_WINDOWS = ['llama', 'granite', 'arcee', 'olmo2', 'olmoe', 'gemma', 'lfm2', 'lfm2_moe', 'cohere', 'stablelm', 'nemotron'];
 
 /**
  * Reads config.json of a Llama-shaped decoder: Llama, Mistral, Qwen2 (biases on q, k, v), Qwen3 (norms on q and k), SmolLM3 (layers without
@@ -43,7 +53,7 @@ export function parseLlamaConfig(given: Json): DecoderStackConfig {
   }
   expectValue(json, 'mlp_bias', false);
   const layers = layerCount(json);
-  const rope = parseRope(json, headDim, { partial: type === 'phi3', theta: THETAS[type] });
+  const rope = parseRope(json, headDim, { partial: PARTIAL.includes(type), theta: THETAS[type] });
   return {
     layers,
     heads,

@@ -24,9 +24,17 @@ function olmo(): Pick<Architecture, 'settings' | 'parts'> {
   };
 }
 
-/** Mistral's files name the architecture llama; a sliding window tells them apart. */
-function llama(): Pick<Architecture, 'settings'> {
-  return { settings: (metadata, key) => (hasWindow(metadata, key) ? { model_type: 'mistral' } : {}) };
+/** Files of Mistral and Mixtral name the architecture llama; a sliding window tells the one, experts the other. */
+function llama(): Pick<Architecture, 'settings' | 'reads' | 'parts'> {
+  const { parts, reads, settings } = expertsOnly();
+  return {
+    parts,
+    reads,
+    settings: (metadata, key, sizes) => {
+      if ((metadata.number(key(KEYS.num_experts)) ?? 0) > 0) return { model_type: 'mixtral', ...settings(metadata, key, sizes) };
+      return hasWindow(metadata, key) ? { model_type: 'mistral' } : {};
+    },
+  };
 }
 
 function hasWindow(metadata: Metadata, key: (rest: string) => string): boolean {
@@ -43,6 +51,52 @@ function granite(): Pick<Architecture, 'settings' | 'reads'> {
       // 0 means the default, as in llama.cpp.
       return { ...settings, attention_multiplier: metadata.number(key(KEYS.attention_multiplier)) || headDim ** -0.5 };
     },
+  };
+}
+
+/** Command R and R7B. Their rows keep Hugging Face's order, whose pairs are adjacent too (conversion/command_r.py). */
+function cohere(modelType: string): Architecture {
+  return {
+    modelType,
+    permuted: false,
+    activation: 'silu',
+    layerNormEps: 'layer_norm_eps',
+    reads: ['logit_scale'],
+    settings: (metadata, key, { has }) => ({
+      logit_scale: metadata.number(key('logit_scale')) ?? metadata.refuse(`${key('logit_scale')} is missing`),
+      use_qk_norm: has('blk.0.attn_q_norm.weight'),
+    }),
+  };
+}
+
+/** StarCoder2. Files do not say whether there is a window, and llama.cpp has none. */
+function starcoder2(): Architecture {
+  return {
+    modelType: 'starcoder2',
+    permuted: false,
+    activation: 'gelu_pytorch_tanh',
+    layerNormEps: 'norm_epsilon',
+    parts: new Map([
+      ['ffn_up', 'mlp.c_fc'],
+      ['ffn_down', 'mlp.c_proj'],
+    ]),
+    settings: (_, _key, { has }) => ({ use_bias: has('blk.0.attn_q.bias') }),
+  };
+}
+
+/** StableLM. As in llama.cpp, halves are in parallel where there is no second norm (models/stablelm.cpp). */
+function stablelm(): Architecture {
+  return {
+    modelType: 'stablelm',
+    permuted: false,
+    activation: 'silu',
+    layerNormEps: 'layer_norm_eps',
+    reads: ['use_parallel_residual'],
+    settings: (_, _key, { has }) => ({
+      use_qkv_bias: has('blk.0.attn_q.bias'),
+      use_parallel_residual: !has('blk.0.ffn_norm.weight'),
+      qk_layernorm: has('blk.0.attn_q_norm.weight'),
+    }),
   };
 }
 
@@ -77,6 +131,20 @@ function experts(gating: keyof typeof GATINGS = 'softmax'): Required<Pick<Archit
         norm_topk_prob: true,
       };
     },
+  };
+}
+
+/** Experts in every layer, with the MLP's columns; `normalised`: whether the shares of a row's experts sum to 1, which files do not say. */
+function expertsOnly(normalised = true): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
+  const { parts, reads } = experts();
+  return {
+    parts,
+    reads,
+    settings: (metadata, key) => ({
+      num_experts: metadata.number(key(KEYS.num_experts)),
+      num_experts_per_tok: metadata.number(key(KEYS.num_experts_per_tok)) ?? metadata.refuse(`${key(KEYS.num_experts_per_tok)} is missing`),
+      norm_topk_prob: normalised,
+    }),
   };
 }
 
@@ -239,6 +307,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['qwen2', { modelType: 'qwen2', permuted: false, activation: 'silu' }],
   ['qwen3', { modelType: 'qwen3', permuted: false, activation: 'silu' }],
   ['qwen3moe', { modelType: 'qwen3_moe', permuted: false, activation: 'silu', ...experts() }],
+  ['gemma', { modelType: 'gemma', permuted: false, activation: 'gelu_pytorch_tanh', normOffset: 1 }],
   ['gemma2', { modelType: 'gemma2', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(46) }],
   ['gemma3', { modelType: 'gemma3_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma3() }],
   ['gemma3n', { modelType: 'gemma3n_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma3n() }],
@@ -248,8 +317,14 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],
   ['mistral3', { modelType: 'ministral3', permuted: true, activation: 'silu', ...ministral() }],
   ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
+  ['command-r', cohere('cohere')],
+  ['cohere2', cohere('cohere2')],
+  ['starcoder2', starcoder2()],
+  ['stablelm', stablelm()],
+  ['nemotron', { modelType: 'nemotron', permuted: false, activation: 'relu2', layerNormEps: 'norm_eps', normOffset: 1 }],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
+  ['olmoe', { modelType: 'olmoe', permuted: false, activation: 'silu', ...expertsOnly(false) }],
   ['lfm2', { modelType: 'lfm2', permuted: false, activation: 'silu', ...lfm2() }],
   ['lfm2moe', { modelType: 'lfm2_moe', permuted: false, activation: 'silu', ...withExperts(lfm2(), lfm2Experts()) }],
   ['gpt-oss', { modelType: 'gpt_oss', permuted: false, activation: 'silu', ...gptOss() }],

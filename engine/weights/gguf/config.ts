@@ -25,7 +25,7 @@ const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = 
 
 /** The config.json of a file; `ropeFactors` are the values of its ROPE_FACTORS tensors, if it has them. */
 export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>, ropeFactors: RopeFactors | undefined): Json {
-  const { name, modelType, activation, settings, byLayer = false, reads = [] } = architectureOf(metadata);
+  const { name, modelType, activation, settings, layerNormEps, byLayer = false, reads = [] } = architectureOf(metadata);
   const key = (rest: string): string => `${name}.${rest}`;
   for (const [rest, neutral] of NEUTRAL) {
     const value = metadata.get(key(rest)) ?? neutral;
@@ -53,7 +53,7 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
     head_dim: headDim,
     vocab_size: embedding.shape[0],
     max_position_embeddings: size(KEYS.max_position_embeddings),
-    rms_norm_eps: size(KEYS.rms_norm_eps),
+    ...(layerNormEps === undefined ? { rms_norm_eps: size(KEYS.rms_norm_eps) } : { [layerNormEps]: size('attention.layer_norm_epsilon') }),
     hidden_act: activation,
     attention_bias: tensors.has('blk.0.attn_q.bias'),
     tie_word_embeddings: !tensors.has('output.weight'),

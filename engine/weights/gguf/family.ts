@@ -11,6 +11,8 @@ export interface Architecture {
   readonly permuted: boolean;
   /** config.json's `hidden_act`. */
   readonly activation: string;
+  /** The field of config.json for the eps of layer norms; absent = norms are RMS norms. */
+  readonly layerNormEps?: string;
   /** Names of a layer's parts that differ from PARTS. */
   readonly parts?: ReadonlyMap<string, string>;
   /** Names of a layer's tensors that are not the weight or bias of a part. */

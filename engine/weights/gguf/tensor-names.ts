@@ -10,6 +10,7 @@ import { ROPE_FACTORS } from './rope.ts';
 const TOP: ReadonlyMap<string, string> = new Map([
   ['token_embd.weight', 'model.embed_tokens.weight'],
   ['output_norm.weight', 'model.norm.weight'],
+  ['output_norm.bias', 'model.norm.bias'],
   // LFM2
   ['token_embd_norm.weight', 'model.norm.weight'],
   ['output.weight', 'lm_head.weight'],

@@ -1,0 +1,80 @@
+/** A checkpoint whose rotary embedding pairs adjacent channels, read with the channels of a pair half a head apart. */
+import { ceilDiv, product, sizeOf } from '../util/math.ts';
+import type { Range } from '../util/math.ts';
+import type { Checkpoint } from '../weights/checkpoint.ts';
+
+/** Heads of the projections whose rows, and biases, are rotated. */
+interface Heads {
+  readonly heads: number;
+  readonly kvHeads: number;
+}
+
+const ROTATED = /\.self_attn\.([qk])_proj\.(weight|bias)$/;
+
+/**
+ * The checkpoint with rows 2d and 2d + 1 of each query and key head as rows d and d + D/2, which is how kernels pair channels. Scores do not
+ * depend on the order of a head's channels.
+ */
+export function pairedCheckpoint(checkpoint: Checkpoint, { heads, kvHeads }: Heads): Checkpoint {
+  /** Rows of a head and values of a row; undefined for tensors that are not rotated. */
+  const layoutOf = (name: string): Layout | undefined => {
+    const [, kind] = ROTATED.exec(name) ?? [];
+    const [rows = 0, ...rest] = checkpoint.tensor(name)?.shape ?? [];
+    const headRows = rows / (kind === 'q' ? heads : kvHeads);
+    // The loader refuses tensors of another shape.
+    return kind === undefined || headRows % 2 !== 0 ? undefined : { headRows, width: product(rest) };
+  };
+  const stored = (name: string, range: Range, into?: Uint8Array): Promise<Uint8Array> | undefined => {
+    const layout = layoutOf(name);
+    if (!layout) return checkpoint.stored!(name, range, into);
+    return checkpoint.stored!(name, wholeHeads(layout, range))?.then((found) => inOrder(found, layout, range));
+  };
+  const blocks = async (name: string, rows: Range, into?: Uint8Array): Promise<Uint8Array> => {
+    const layout = layoutOf(name);
+    if (!layout) return checkpoint.blocks!(name, rows, into);
+    const ofRows = { ...layout, width: 1 };
+    return inOrder(await checkpoint.blocks!(name, wholeHeads(ofRows, rows)), ofRows, rows);
+  };
+  return {
+    names: () => checkpoint.names(),
+    tensor: (name) => checkpoint.tensor(name),
+    async read(name, elements) {
+      const layout = layoutOf(name);
+      if (!layout) return checkpoint.read(name, elements);
+      const range = elements ?? { from: 0, to: product(checkpoint.tensor(name)!.shape) };
+      return inOrder(await checkpoint.read(name, wholeHeads(layout, range)), layout, range);
+    },
+    ...(checkpoint.blocks && { blocks }),
+    ...(checkpoint.stored && { stored }),
+    // Random rows are as good in any order.
+    ...(checkpoint.random && { random: (name: string) => checkpoint.random!(name) }),
+    readIds: (name) => checkpoint.readIds(name),
+    close: () => checkpoint.close(),
+  };
+}
+
+/** Rows of a head, and elements of a row. */
+interface Layout {
+  readonly headRows: number;
+  readonly width: number;
+}
+
+/** The heads that elements of a tensor are in, as a range of elements. */
+function wholeHeads({ headRows, width }: Layout, { from, to }: Range): Range {
+  const head = headRows * width;
+  return { from: Math.floor(from / head) * head, to: ceilDiv(to, head) * head };
+}
+
+/** Elements `range` of a tensor with the rows of each head in order. `found` holds the heads that they are in; an element may be several bytes. */
+function inOrder<T extends Float32Array | Uint8Array>(found: T, layout: Layout, range: Range): T {
+  const { headRows, width } = layout;
+  const heads = wholeHeads(layout, range);
+  const unit = sizeOf(heads) === 0 ? 1 : found.length / sizeOf(heads);
+  const ordered = found.slice() as T;
+  for (let row = 0; row < sizeOf(heads) / width; row++) {
+    const d = row % headRows;
+    const from = row - d + (d < headRows / 2 ? 2 * d : 2 * d - headRows + 1);
+    ordered.set(found.subarray(from * width * unit, (from + 1) * width * unit), row * width * unit);
+  }
+  return ordered.subarray((range.from - heads.from) * unit, (range.to - heads.from) * unit) as T;
+}
