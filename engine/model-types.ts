@@ -31,6 +31,7 @@ export const MODEL_TYPES = {
   gpt_oss: { task: 'chat', family: 'gpt-oss' },
   smollm3: { task: 'chat', family: 'llama' },
   granite: { task: 'chat', family: 'llama' },
+  granitemoehybrid: { task: 'chat', family: 'granite-hybrid' },
   mixtral: { task: 'chat', family: 'mixtral' },
   gemma: { task: 'chat', family: 'gemma1' },
   gemma2: { task: 'chat', family: 'gemma' },

@@ -10,6 +10,7 @@ import { GEMMA1 } from './gemma1/gemma1.ts';
 import { GEMMA3N } from './gemma3n/gemma3n.ts';
 import { GEMMA4 } from './gemma4/gemma4.ts';
 import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
+import { GRANITE_HYBRID } from './granite-hybrid/granite-hybrid.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
 import { MINISTRAL } from './ministral/ministral.ts';
@@ -31,6 +32,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   gemma4: GEMMA4,
   arcee: ARCEE,
   cohere: COHERE,
+  'granite-hybrid': GRANITE_HYBRID,
   ministral: MINISTRAL,
   mixtral: MIXTRAL,
   nemotron: NEMOTRON,

@@ -194,6 +194,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     const rows = b['qkv']!.shape[0]!;
     return { bytes: { states: f32(z, state) }, operations: 7 * rows * state };
   },
+  // Per state [P, N]: decayed, updated, and read.
+  selective_scan: ({ p, v, b, y, z }) => {
+    const state = y * 4 * v['D4']! * 4 * p['values4']!;
+    return { bytes: { states: f32(z, state) }, operations: 5 * b['xbc']!.shape[0]! * state };
+  },
   expert_linear: ({ p, b, v }) => {
     const [pairs, n, k] = [p['pairs']!, p['n']!, 4 * p['k4']!];
     // No more experts are read than there are pairs.

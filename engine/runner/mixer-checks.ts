@@ -12,7 +12,16 @@ import {
   routeRows,
 } from '../ops/experts.ts';
 import type { Routes } from '../ops/experts.ts';
-import { CAUSAL_CONV, GATED_DELTA_RULE, RMS_NORM_GATED, causalConv, gatedDeltaRule, rmsNormGated } from '../ops/recurrent.ts';
+import {
+  CAUSAL_CONV,
+  GATED_DELTA_RULE,
+  RMS_NORM_GATED,
+  SELECTIVE_SCAN,
+  causalConv,
+  gatedDeltaRule,
+  rmsNormGated,
+  selectiveScan,
+} from '../ops/recurrent.ts';
 import type { Spans } from '../ops/recurrent.ts';
 import { SPAN_WORDS, writeSpan } from '../ops/states.ts';
 import { isBlockType } from '../weights/storage.ts';
@@ -52,24 +61,30 @@ function walked(slots: Float32Array, of: (first: number, rows: number, state: Ar
 
 const checkConv: CheckMaker = ({ consts = {}, overrides = {} }, bench) => {
   const { TAPS: taps = 1 } = consts;
-  const [channels, gated] = [8, overrides['GATED'] === 1];
+  const [channels, gated, hasBias] = [8, overrides['GATED'] === 1, overrides['HAS_BIAS'] === 1];
   const stride = gated ? 3 * channels : channels;
-  const [x, weight, tails] = [bench.floats([ROWS, stride]), bench.floats([taps, channels]), bench.floats([SLOTS, (taps - 1) * channels])];
+  const [x, weight, tails] = [
+    bench.floats([ROWS, stride]),
+    bench.floats([hasBias ? taps + 1 : taps, channels]),
+    bench.floats([SLOTS, (taps - 1) * channels]),
+  ];
   const [steps, out] = [spansOf(bench), bench.out([ROWS, channels])];
   const state = { tail: tails.tensor, matrix: tails.tensor };
   const given = Float32Array.from(tails.values);
   // Columns b, g and i of a gated one: what is convolved is b * i.
   const at = (row: number, column: number, c: number): number => x.values[row * stride + column * channels + c]!;
   return {
-    record: (rec) => steps.forEach((spans) => causalConv(rec, { x: x.tensor, gated, weight: weight.tensor, spans, state, out })),
+    record: (rec) => steps.forEach((spans) => causalConv(rec, { x: x.tensor, gated, hasBias, weight: weight.tensor, spans, state, out })),
     out,
     expected: walked(given, (first, rows, tail) => {
       const inputs = Float32Array.from({ length: rows * channels }, (_, i) => {
         const [row, c] = [first + Math.floor(i / channels), i % channels];
         return gated ? at(row, 0, c) * at(row, 2, c) : at(row, 0, c);
       });
-      const end = (sum: number, i: number): number => sum * at(first + Math.floor(i / channels), 1, i % channels);
-      return recurrent.causalConv(inputs, weight.values, tail, channels, taps, gated ? end : undefined).out;
+      const biased = (sum: number, i: number): number => (hasBias ? sum + weight.values[taps * channels + (i % channels)]! : sum);
+      const end = (sum: number, i: number): number =>
+        gated ? biased(sum, i) * at(first + Math.floor(i / channels), 1, i % channels) : recurrent.silu(biased(sum, i));
+      return recurrent.causalConv(inputs, weight.values, tail, channels, taps, end).out;
     }),
     tolerance: 1e-9,
   };
@@ -101,14 +116,40 @@ const checkDelta: CheckMaker = ({ consts = {} }, bench) => {
   };
 };
 
+/** Two heads in a group. */
+const checkScan: CheckMaker = ({ consts = {} }, bench) => {
+  const shape = { heads: 2, headDim: 8, groups: 1, stateDim: 4 * consts['D4']! };
+  const { heads, headDim, stateDim } = shape;
+  const [inner, width] = [heads * headDim, heads * headDim + 2 * stateDim];
+  const [xbc, steps, ofHeads] = [bench.floats([ROWS, width]), bench.floats([ROWS, heads]), bench.floats([3, heads])];
+  // -exp(A_log) is below zero.
+  const numbers = ofHeads.values.map((value, i) => (i < heads ? -Math.abs(value) : value));
+  bench.device.write(ofHeads.tensor, numbers);
+  const states = bench.floats([SLOTS, inner * stateDim]);
+  const [runs, out] = [spansOf(bench), bench.out([ROWS, inner])];
+  const state = { tail: states.tensor, matrix: states.tensor };
+  const given = { xbc: xbc.tensor, steps: steps.tensor, stepColumn: 0, ofHeads: ofHeads.tensor, state, out };
+  const [slope, bias, skip] = [0, 1, 2].map((i) => numbers.subarray(i * heads, (i + 1) * heads)) as [Float32Array, Float32Array, Float32Array]; // prettier-ignore
+  return {
+    record: (rec) => runs.forEach((spans) => selectiveScan(rec, { ...shape, ...given, spans })),
+    out,
+    expected: walked(Float32Array.from(states.values), (first, rows, before) => {
+      const part = (values: Float32Array, columns: number): Float32Array => values.subarray(first * columns, (first + rows) * columns);
+      const own = { xbc: part(xbc.values, width), steps: part(steps.values, heads), slope, bias, skip, state: before };
+      return recurrent.selectiveScan(shape, own).out;
+    }),
+    tolerance: 1e-8,
+  };
+};
+
 const checkGatedNorm: CheckMaker = ({ overrides = {} }, bench) => {
   const columns = REDUCED_COLUMNS[overrides['WG']!] ?? 64;
-  const [rows, width, eps] = [2, 2 * columns, 1e-6];
+  const [rows, width, eps, gateFirst] = [2, 2 * columns, 1e-6, overrides['GATE_FIRST'] === 1];
   const [x, weight, gate, out] = [bench.floats([rows, width]), bench.floats([columns]), bench.floats([rows, width]), bench.out([rows, width])]; // prettier-ignore
   return {
-    record: (rec) => rmsNormGated(rec, { x: x.tensor, weight: weight.tensor, gate: gate.tensor, gateColumn: 0, out, eps, rows }),
+    record: (rec) => rmsNormGated(rec, { x: x.tensor, weight: weight.tensor, gateFirst, gate: gate.tensor, gateColumn: 0, out, eps, rows }),
     out,
-    expected: recurrent.rmsNormGated(x.values, weight.values, gate.values, eps),
+    expected: recurrent.rmsNormGated(x.values, weight.values, gate.values, eps, { gateFirst }),
     tolerance: 1e-8,
   };
 };
@@ -246,6 +287,7 @@ const checkCombine: CheckMaker = ({ overrides = {} }, bench) => {
 export const MIXER_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [CAUSAL_CONV, checkConv],
   [GATED_DELTA_RULE, checkDelta],
+  [SELECTIVE_SCAN, checkScan],
   [RMS_NORM_GATED, checkGatedNorm],
   [ROUTE_ROWS, checkRoutes],
   [GROUP_ROWS, checkGroups],

@@ -1,12 +1,13 @@
 // out[t, c] = silu(sum_j weight[j, c] * u[t - TAPS + 1 + j, c]): a causal convolution with one filter per channel, over the rows of each
 // span, where u is the first C columns of x. With GATED (LFM2) x has columns b, g and i, u = b * i, and out = g * (the convolution),
-// without SiLU.
+// without SiLU. With HAS_BIAS the weights have a row more, which is added to the sum.
 //
 // x [T, x_stride * 4], weight [TAPS, C], out [T, C]. Before a span come the last TAPS - 1 inputs of its sequence, tails [slots, TAPS - 1,
 // C], and those after it are left there (lib/spans.wgsl). Each invocation computes a span row by row with four channels in registers, so a
 // row's bits depend neither on the span nor on the batch. Invocations (C / 4, spans). Reference: test/reference/recurrent.ts.
 override WG: u32;
 override GATED: bool;
+override HAS_BIAS: bool;
 
 struct Params {
   channels4: u32,
@@ -35,6 +36,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     taps[j] = weight[j * params.channels4 + channel];
     inputs[j] = vec4<f32>();
   }
+  var bias = vec4<f32>();
+  if (HAS_BIAS) {
+    bias = weight[TAPS * params.channels4 + channel];
+  }
   if (span.z != NO_SLOT) {
     for (var j = 0u; j < TAPS - 1u; j++) {
       inputs[j] = tails[(span.z * (TAPS - 1u) + j) * params.channels4 + channel];
@@ -50,6 +55,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     var sum = taps[0] * inputs[0];
     for (var j = 1u; j < TAPS; j++) {
       sum = fma(taps[j], inputs[j], sum);
+    }
+    if (HAS_BIAS) {
+      sum += bias;
     }
     if (GATED) {
       out[row * params.channels4 + channel] = sum * x[at + params.channels4];

@@ -38,13 +38,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(6) var<uniform> params: Params;
 
-// log(1 + exp(x)); for small exp(-|x|) by the series of log1p, because 1 + exp(-|x|) would round most of it away.
-fn softplus(x: f32) -> f32 {
-  let y = exp(-abs(x));
-  let log1p = select(log(1.0 + y), y * (1.0 - y * (0.5 - y * (1.0 / 3.0 - 0.25 * y))), y < 0.03);
-  return max(x, 0.0) + log1p;
-}
-
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let span = spans[2u * group.z];

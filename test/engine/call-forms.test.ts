@@ -192,6 +192,9 @@ describe('forms of calls', () => {
   test('the template says the form, and tokens where it does not', () => {
     const has = (token: string) => (other: string) => other === token;
     expect(callFormOf(TEMPLATES.hermes, has('<|tool_call_start|>'))).toBe(HERMES);
+    // Granite 4, even if Granite 3's token were in its vocabulary.
+    const granite4 = "return a json object with function name and arguments within <tool_call></tool_call> XML tags{{- '<tool_call>\n' }}";
+    expect(callFormOf(granite4, has('<|tool_call|>'))).toBe(HERMES);
     const lfm2 = callFormOf(TEMPLATES.lfm2, none);
     expect(callFormOf('List of tools: {{ tools | tojson }}', has('<|tool_call_start|>'))).toBe(lfm2);
     expect(callFormOf('{{ tools }}', none)).toBe(HERMES);

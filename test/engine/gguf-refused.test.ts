@@ -20,10 +20,11 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('mamba') }),
-      /its architecture is "mamba"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, gemma3n, gemma4, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, lfm2moe, gpt-oss, qwen35, qwen35moe are read/,
+      /its architecture is "mamba"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma, gemma2, gemma3, gemma3n, gemma4, granite, granitehybrid, smollm3, mistral3, arcee, command-r, cohere2, starcoder2, stablelm, nemotron, phi3, olmo2, olmoe, lfm2, lfm2moe, gpt-oss, qwen35, qwen35moe are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
-    ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],
+    ['a scale of logits', withMetadata({ 'llama.logit_scale': u32(8) }), /llama.logit_scale is 8, which is not supported/],
+    ['experts of which none is said to be used', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_used_count is missing/],
     [
       'layers that differ',
       withMetadata({ 'llama.attention.head_count_kv': { type: 'i32s', value: [1, 2] } }),
@@ -115,11 +116,9 @@ describe('what is refused, by name', () => {
 
   test('values are shown in a few words, and names on one line', async () => {
     const many: Stored = { type: 'f32s', value: Array.from({ length: 5000 }, () => 1) };
-    expect(await refusal(withMetadata({ 'llama.expert_count': many }))).toBe('FILE: llama.expert_count is a list of 5000, which is not supported'); // prettier-ignore
+    expect(await refusal(withMetadata({ 'llama.logit_scale': many }))).toBe('FILE: llama.logit_scale is a list of 5000, which is not supported'); // prettier-ignore
     const colour = text('a\n\x1b[31mb\x9b');
-    expect(await refusal(withMetadata({ 'llama.expert_count': colour }))).toContain(
-      'llama.expert_count is "a\\n\\u001b[31mb\\u009b", which',
-    );
+    expect(await refusal(withMetadata({ 'llama.logit_scale': colour }))).toContain('llama.logit_scale is "a\\n\\u001b[31mb\\u009b", which');
     expect(await refusal(withMetadata({ 'general.alignment': many }))).toContain('general.alignment is a list of 5000, expected');
     const { metadata, tensors } = tiny();
     const named = { metadata, tensors: { ...tensors, 'a\nb': counting(16) } };

@@ -113,6 +113,19 @@ test.each([
   expect(parseLlamaConfig(await model.json('config.json'))).toMatchObject(expected);
 });
 
+test('Granite without rotary embedding', async () => {
+  const { metadata, tensors } = tiny();
+  const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace(/^llama\./, 'granite.'), value] as const));
+  const finetuned = { 'granite.rope.scaling.finetuned': { type: 'bool', value: false } } as const;
+  const model = await open({ metadata: { ...renamed, 'general.architecture': text('granite'), ...finetuned }, tensors });
+  const config = await model.json('config.json');
+  expect(decoderFor(config).parseConfig(config)).toMatchObject({
+    rope: { scaling: { kind: 'none' } },
+    scores: { scale: 8 ** -0.5 },
+    intermediate: 24,
+  });
+});
+
 test('tensors have Hugging Face names, and rows of q and k its order, also in part', async () => {
   const model = await open(tiny());
   const weights = await model.weights();
@@ -146,6 +159,7 @@ test('every architecture is of a model that has a decoder', async () => {
       [`${name}.expert_feed_forward_length`]: u32(8),
       [`${name}.expert_shared_feed_forward_length`]: u32(8),
     };
+    const layerNorms = { [`${name}.attention.layer_norm_epsilon`]: f32(1e-5), [`${name}.logit_scale`]: f32(1) };
     const windows = { [`${name}.attention.sliding_window_pattern`]: { type: 'i32s', value: [0] } as const, [`${name}.attention.key_length_swa`]: u32(8), [`${name}.attention.shared_kv_layers`]: u32(0), [`${name}.activation_sparsity_scale`]: { type: 'f32s', value: [-Infinity] } as const }; // prettier-ignore
     const sizes = { conv_kernel: 4, state_size: 8, group_count: 1, time_step_rank: 2, inner_size: 16 };
     const recurrent = {
@@ -157,6 +171,11 @@ test('every architecture is of a model that has a decoder', async () => {
       [`${name}.shortconv.l_cache`]: u32(3),
       [`${name}.attention.head_count_kv`]: { type: 'i32s', value: [1] } as const,
     };
+    const mamba = Object.fromEntries(
+      Object.entries({ conv_kernel: 4, state_size: 8, group_count: 1, time_step_rank: 4, inner_size: 32 }).map(
+        ([key, value]) => [`${name}.ssm.${key}`, u32(value)] as const,
+      ),
+    );
     const growing = {
       [`${name}.attention.temperature_scale`]: f32(0.1),
       [`${name}.rope.scaling.type`]: text('yarn'),
@@ -165,9 +184,11 @@ test('every architecture is of a model that has a decoder', async () => {
     };
     const more = {
       'general.architecture': text(name),
+      ...layerNorms,
       ...(/moe$|^gpt-oss$/.test(name) && experts),
       ...(name.startsWith('qwen35') && recurrent),
       ...(name.startsWith('lfm2') && convolutions),
+      ...(name === 'granitehybrid' && mamba),
       ...(name === 'mistral3' && growing),
       ...(/^gemma(3n|4)$/.test(name) && windows),
     };

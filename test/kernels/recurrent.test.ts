@@ -1,4 +1,4 @@
-import { causalConv, gatedDeltaRule, rmsNormGated } from '../../engine/ops/recurrent.ts';
+import { causalConv, gatedDeltaRule, rmsNormGated, selectiveScan } from '../../engine/ops/recurrent.ts';
 import { SPAN_WORDS, writeSpan } from '../../engine/ops/states.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/recurrent.ts';
@@ -61,19 +61,21 @@ function walk(spans: readonly Span[], slots: Float32Array, size: number, step: (
   return after;
 } // prettier-ignore
 
-function convCase(channels: number, taps: number, stride: number): KernelCase {
+function convCase(channels: number, taps: number, stride: number, hasBias = false): KernelCase {
   return {
-    name: `causal_conv handles ${channels} of ${stride} channels with ${taps} taps`,
+    name: `causal_conv handles ${channels} of ${stride} channels with ${taps} taps${hasBias ? ' and a bias' : ''}`,
     build(rng) {
       const rows = rowsOf(SPANS);
       const x = randomTensor(rng, [rows, stride]);
-      const weight = randomTensor(rng, [taps, channels]);
+      const weight = randomTensor(rng, [hasBias ? taps + 1 : taps, channels]);
+      const end = (sum: number, i: number): number =>
+        reference.silu(hasBias ? sum + weight.values[taps * channels + (i % channels)]! : sum);
       const size = (taps - 1) * channels;
       const tails = randomTensor(rng, [SLOTS, size]);
       const out = new Float64Array(rows * channels);
       const after = walk(SPANS, tails.values, size, (first, count, tail) => {
         const part = Float32Array.from({ length: count * channels }, (_, i) => x.values[(first + Math.floor(i / channels)) * stride + (i % channels)]!); // prettier-ignore
-        const result = reference.causalConv(part, weight.values, tail, channels, taps);
+        const result = reference.causalConv(part, weight.values, tail, channels, taps, end);
         out.set(result.out, first * channels);
         return result.tail;
       });
@@ -85,7 +87,14 @@ function convCase(channels: number, taps: number, stride: number): KernelCase {
         },
         run(rec, t) {
           const state = { tail: t['tails']!, matrix: t['tails']! };
-          causalConv(rec, { x: t['x']!, weight: t['weight']!, spans: { words: t['spans']!, count: SPANS.length }, state, out: t['out']! });
+          causalConv(rec, {
+            x: t['x']!,
+            weight: t['weight']!,
+            hasBias,
+            spans: { words: t['spans']!, count: SPANS.length },
+            state,
+            out: t['out']!,
+          });
         },
         expected: { out, tails: after },
       };
@@ -186,20 +195,66 @@ function deltaCase(shape: reference.DeltaShape, spans = SPANS): KernelCase {
   };
 }
 
-function normCase(rows: number, heads: number, columns: number): KernelCase {
+function scanCase(shape: reference.ScanShape, spans = SPANS): KernelCase {
+  const { heads, headDim, groups, stateDim } = shape;
   return {
-    name: `rms_norm_gated handles ${rows} rows of ${heads} heads of ${columns}`,
+    name: `selective_scan handles ${rowsOf(spans)} rows of ${heads} heads of ${headDim} over ${groups} groups of ${stateDim}`,
+    build(rng) {
+      const rows = rowsOf(spans);
+      const [inner, width] = [heads * headDim, heads * headDim + 2 * groups * stateDim];
+      const xbc = randomTensor(rng, [rows, width]);
+      const raw = wide(rng, rows * heads);
+      // Between a column before and two behind.
+      const stride = heads + 3;
+      const steps = new Float32Array(rows * stride);
+      for (let t = 0; t < rows; t++) steps.set(raw.subarray(t * heads, (t + 1) * heads), t * stride + 1);
+      const slope = Float32Array.from({ length: heads }, () => -Math.exp(2 * rng.normal() - 2));
+      const [bias, skip] = [randomTensor(rng, [heads]).values, randomTensor(rng, [heads]).values];
+      const size = inner * stateDim;
+      const states = randomTensor(rng, [SLOTS, size], 0.3);
+      const out = new Float64Array(rows * inner);
+      const after = walk(spans, states.values, size, (first, count, state) => {
+        const part = (values: Float32Array, columns: number): Float32Array => values.subarray(first * columns, (first + count) * columns);
+        const result = reference.selectiveScan(shape, { xbc: part(xbc.values, width), steps: part(raw, heads), slope, bias, skip, state });
+        out.set(result.out, first * inner);
+        return result.state;
+      });
+      return {
+        inputs: {
+          xbc,
+          steps: { dtype: 'f32', shape: [rows, stride], values: steps },
+          of_heads: { dtype: 'f32', shape: [3, heads], values: [...slope, ...bias, ...skip] },
+          spans: spanWords(spans),
+        },
+        outputs: {
+          out: { dtype: 'f32', shape: [rows, inner] },
+          states: { dtype: 'f32', shape: [SLOTS, size], initial: states.values },
+        },
+        run(rec, t) {
+          const state = { tail: t['states']!, matrix: t['states']! };
+          const tensors = { xbc: t['xbc']!, steps: t['steps']!, stepColumn: 1, ofHeads: t['of_heads']!, out: t['out']! };
+          selectiveScan(rec, { ...shape, ...tensors, spans: { words: t['spans']!, count: spans.length }, state });
+        },
+        expected: { out, states: after },
+      };
+    },
+  };
+}
+
+function normCase(rows: number, heads: number, columns: number, gateFirst = false): KernelCase {
+  return {
+    name: `rms_norm_gated handles ${rows} rows of ${heads} heads of ${columns}${gateFirst ? ' with weights of their own, gated first' : ''}`,
     build(rng) {
       const x = randomTensor(rng, [rows, heads * columns], 3);
-      const weight = randomTensor(rng, [columns]);
+      const weight = randomTensor(rng, [gateFirst ? heads * columns : columns]);
       const stride = heads * columns + 7;
       const gate = randomTensor(rng, [rows, stride], 5);
       const gates = Float32Array.from(x.values, (_, i) => gate.values[Math.floor(i / (heads * columns)) * stride + 5 + (i % (heads * columns))]!); // prettier-ignore
       return {
         inputs: { x, weight, gate },
         outputs: { out: { dtype: 'f32', shape: [rows, heads * columns] } },
-        run: (rec, t) => rmsNormGated(rec, { x: t['x']!, weight: t['weight']!, gate: t['gate']!, gateColumn: 5, out: t['out']!, eps: 1e-6, rows }), // prettier-ignore
-        expected: { out: reference.rmsNormGated(x.values, weight.values, gates, 1e-6) },
+        run: (rec, t) => rmsNormGated(rec, { x: t['x']!, weight: t['weight']!, columns, gateFirst, gate: t['gate']!, gateColumn: 5, out: t['out']!, eps: 1e-6, rows }), // prettier-ignore
+        expected: { out: reference.rmsNormGated(x.values, weight.values, gates, 1e-6, { gateFirst, columns }) },
       };
     },
   };
@@ -209,6 +264,7 @@ describeKernels('recurrent', [
   convCase(64, 4, 64),
   convCase(260, 4, 300),
   convCase(4, 2, 8),
+  convCase(68, 4, 80, true),
   gatedConvCase(68, 3),
   deltaCase({ keyHeads: 2, heads: 6, keyDim: 24, valueDim: 20 }),
   deltaCase({ keyHeads: 2, heads: 6, keyDim: 24, valueDim: 20, isTiled: true }),
@@ -217,7 +273,14 @@ describeKernels('recurrent', [
   deltaCase({ keyHeads: 1, heads: 3, keyDim: 36, valueDim: 64 }),
   // Long enough that errors of what is forgotten would add up.
   deltaCase({ keyHeads: 1, heads: 2, keyDim: 32, valueDim: 16 }, [{ rows: 300, write: 0, keep: [1, 256] }]),
+  scanCase({ heads: 6, headDim: 20, groups: 2, stateDim: 24 }),
+  scanCase({ heads: 1, headDim: 4, groups: 1, stateDim: 4 }),
+  scanCase({ heads: 3, headDim: 64, groups: 1, stateDim: 128 }),
+  scanCase({ heads: 3, headDim: 12, groups: 3, stateDim: 36 }),
+  scanCase({ heads: 2, headDim: 16, groups: 1, stateDim: 32 }, [{ rows: 300, write: 0, keep: [1, 256] }]),
   normCase(3, 2, 1),
   normCase(3, 5, 64),
   normCase(65, 3, 128),
+  normCase(3, 2, 40, true),
+  normCase(5, 1, 260, true),
 ]);

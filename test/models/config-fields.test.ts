@@ -29,7 +29,7 @@ const { models } = JSON.parse(readFileSync(join(FIXTURES, 'config-fields.json'),
 /** Fields that change no answer: of training, of how transformers computes or what it returns, and of tokens that padding is made of. */
 const INDIFFERENT: readonly RegExp[] = [
   /dropout$|_pdrop$|^initializer_range$|^router_aux_loss_coef$|^router_jitter_noise$|^gradient_checkpointing$/,
-  /^use_cache$|^return_dict$|^output_/,
+  /^use_cache$|^return_dict$|^output_|^mamba_chunk_size$/,
   /^pad_token_id$/,
 ];
 /** What a field may need beside it to be felt. */
@@ -39,6 +39,8 @@ const BESIDE: readonly Json[] = [
   { rope_parameters: undefined },
   { rope_parameters: { full_attention: { rope_type: 'proportional' }, sliding_attention: { rope_type: 'default' } }, rope_theta: 7 },
   { num_kv_shared_layers: 1, layer_types: new Array<string>(8).fill('full_attention') },
+  { layer_types: undefined },
+  { num_local_experts: 4 },
 ];
 /** Values that no field of any kind has by chance. */
 const OTHERS: readonly unknown[] = ['mystery', true, false, 3, 0.37, 1000, 24, [], { rope_type: 'mystery' }, { '0': { hidden_size: 8 } }];

@@ -50,6 +50,8 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   qwen3_5_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
+  'granitemoehybrid-mamba': { tpSize: RECURRENT, ppSize: RECURRENT },
+  'granitemoehybrid-experts': { tpSize: RECURRENT, ppSize: RECURRENT },
   'gemma4-experts': { tpSize: BESIDE_MLP },
   gemma3n: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },
   gemma4: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },

@@ -55,6 +55,7 @@ ROPES = {
     "mistral": [dict(NO_ROPE), dict(rope_parameters=YARN)],
     "qwen3": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=1000000.0, rope_scaling=dict(YARN, rope_theta=1000000.0))],
     "granite": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0)],
+    "granitemoehybrid": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=YARN), dict(NO_ROPE, rope_theta=7000.0, rope_scaling=None)],
     "olmo2": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "olmo3": [
         # Not rope_theta alone: transformers 5 gives it to layers that see everything and forgets the others, unlike the transformers 4 of such files.
@@ -110,6 +111,11 @@ ROPES = {
         dict(rope_parameters=dict(rope_type="longrope", rope_theta=10000.0, partial_rotary_factor=0.625, attention_factor=1.25, **LONG)),
     ],
 }
+
+
+def special_float(fields):
+    """An infinite number, which transformers writes as an object."""
+    return float(fields["__float__"]) if fields.keys() == {"__float__"} else fields
 
 
 def written(settings):
@@ -174,7 +180,7 @@ def rotations(settings):
 def main():
     found = {}
     for folder in sorted(path for path in MODELS.iterdir()):
-        settings = json.loads((folder / "config.json").read_text())
+        settings = json.loads((folder / "config.json").read_text(), object_hook=special_float)
         settings = {key: value for key, value in settings.items() if key not in LABELS - {"model_type"}}
         whole = written(settings)
         absent = {field: changes_without(settings, field, whole) for field in settings if field != "model_type"}

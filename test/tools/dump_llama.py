@@ -270,6 +270,27 @@ MODELS = {
         COMMON, model_type="olmoe", hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=32,
         num_experts=5, num_experts_per_tok=2, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
+    # Attention in every layer, rotated; gate and up in one tensor.
+    "granitemoehybrid": dict(
+        COMMON, model_type="granitemoehybrid", hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=64,
+        shared_intermediate_size=64, num_local_experts=0, num_experts_per_tok=0, layer_types=["attention", "attention"], position_embedding_type="rope",
+        tie_word_embeddings=False, embedding_multiplier=3.0, residual_multiplier=0.22, attention_multiplier=0.1, logits_scaling=2.0, mamba_n_heads=5,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Mamba layers around one of attention, which rotates nothing; two groups of four heads; rows of whole blocks.
+    "granitemoehybrid-mamba": dict(
+        COMMON, model_type="granitemoehybrid", hidden_size=32, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4, intermediate_size=64,
+        shared_intermediate_size=64, num_local_experts=0, num_experts_per_tok=0, layer_types=["mamba", "attention", "mamba"], position_embedding_type="nope",
+        tie_word_embeddings=True, embedding_multiplier=3.0, residual_multiplier=0.22, attention_multiplier=0.2, logits_scaling=2.0,
+        mamba_n_heads=8, mamba_d_head=8, mamba_d_state=24, mamba_n_groups=2, mamba_chunk_size=16,
+    ),
+    # Seven experts, three a row, and an MLP that is added as it is; attention first, filters of three without a bias; five query heads on one of keys.
+    "granitemoehybrid-experts": dict(
+        COMMON, model_type="granitemoehybrid", hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=1,
+        intermediate_size=20, shared_intermediate_size=52, num_local_experts=7, num_experts_per_tok=3, layer_types=["attention", "mamba", "mamba"],
+        tie_word_embeddings=True, embedding_multiplier=4.0, residual_multiplier=0.3, attention_multiplier=0.1, logits_scaling=1.5,
+        mamba_n_heads=5, mamba_d_head=16, mamba_d_state=16, mamba_d_conv=3, mamba_conv_bias=False,
+    ),
 }
 
 

@@ -18,7 +18,7 @@ import type { ExpertsConfig, GatedMlp, GatedMlpWorkspace, HiddenAct, MlpConfig, 
 /** Weights of a layer's experts: a rank's experts, stacked by rows, and the router of all experts. */
 export interface Experts {
   readonly config: ExpertsConfig;
-  /** [E, C], with one more row for the weight of the shared expert if there is one. */
+  /** [E, C], with one more row for the weight of a gated shared expert. */
   readonly router: LinearWeight;
   /** [E]. */
   readonly routerBias: Tensor | undefined;
@@ -65,7 +65,7 @@ export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, Mix
     async load(loader, at, config, share, layer) {
       const { experts } = config;
       if (!experts?.layers[layer]) return dense.load(loader, at, config, share, layer);
-      const shared = experts.hasShared ? await dense.load(loader, `${at}.shared_expert`, config, share, layer) : undefined;
+      const shared = hasShared(experts) ? await dense.load(loader, `${at}.shared_expert`, config, share, layer) : undefined;
       return { ...(await loadExperts(loader, at, config.hidden, experts, share.experts)), shared };
     },
     workspace: (device, config, share, rows) => ({
@@ -77,16 +77,26 @@ export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, Mix
       const { input, rows } = step;
       const x = normedRows(rec, input, rows);
       const { shared } = ws.experts!;
+      const isUngated = weights.config.hasShared === 'ungated';
       recordRoutes(rec, weights, ws.experts!, x, rows);
-      const ofAll = { ...step, input: { ...input, x, norm: undefined }, residual: undefined };
+      const ofAll = { ...step, input: { ...input, x, norm: undefined }, residual: isUngated ? step.residual : undefined };
       if (weights.shared) dense.record(rec, weights.shared, ws.dense!, { ...ofAll, out: shared! });
-      recordExperts(rec, hiddenAct, weights, ws.experts!, { ...step, x });
+      recordExperts(rec, hiddenAct, weights, ws.experts!, { ...step, x, ...(isUngated && { residual: shared }) });
     },
   };
 }
 
+function hasShared({ hasShared = false }: ExpertsConfig): boolean {
+  return hasShared !== false;
+}
+
+/** Whether the router has a logit for the shared expert, behind those of all others. */
+function hasSharedGate({ hasShared }: ExpertsConfig): boolean {
+  return hasShared === true;
+}
+
 function hasDense({ experts }: MlpConfig): boolean {
-  return !experts || experts.hasShared === true || experts.layers.includes(false);
+  return !experts || hasShared(experts) || experts.layers.includes(false);
 }
 
 /** Columns of the widest expert activation of a row, over all its experts; 0 without experts. */
@@ -119,8 +129,8 @@ export function recordExperts(
   if (config.clamp) gateClamped(rec, { ...middle, ...config.clamp, alternating: segments === 1 });
   else gateMul(rec, { ...middle, activation: HIDDEN_ACTS[hiddenAct] });
   expertLinear(rec, { x: activated, ofPairs: true, weight: down, bias: downBias, routes, out: y, rows });
-  const ofAll = shared && { rows: shared, gates: logits, column: config.count };
-  combineRows(rec, { y, routes, shares: config.shares, scales, shared: ofAll, residual, out, rows });
+  const ofAll = shared && hasSharedGate(config) && { rows: shared, gates: logits, column: config.count };
+  combineRows(rec, { y, routes, shares: config.shares, scales, shared: ofAll || undefined, residual, out, rows });
 }
 
 /** Loads the experts `held` and the whole router, below `at`. The router stays in f32: it is small, and rounding would decide near ties. */
@@ -131,10 +141,10 @@ export async function loadExperts(
   config: ExpertsConfig,
   held: Range,
 ): Promise<Omit<Experts, 'shared'>> {
-  const { count, intermediate, hasShared, hasBias, hasScales, routing } = config;
+  const { count, intermediate, hasBias, hasScales, routing } = config;
   for (let expert = 0; expert < count; expert++) if (expert < held.from || expert >= held.to) loader.skipAll(`${at}.experts.${expert}.`);
   const matrices = (part: string, rows: number): readonly MatrixPart[] => expertMatrices(loader, `${at}.experts`, part, { count, rows, columns: hidden, held }); // prettier-ignore
-  const routers = [{ name: `${at}.gate.weight`, outFeatures: count }, ...(hasShared ? [{ name: `${at}.shared_expert_gate.weight`, outFeatures: 1 }] : [])]; // prettier-ignore
+  const routers = [{ name: `${at}.gate.weight`, outFeatures: count }, ...(hasSharedGate(config) ? [{ name: `${at}.shared_expert_gate.weight`, outFeatures: 1 }] : [])]; // prettier-ignore
   const fused = ['', '.weight'].some((end) => loader.has(`${at}.experts.gate_up_proj${end}`));
   const gateUp = fused ? matrices('gate_up', 2 * intermediate) : [...matrices('gate', intermediate), ...matrices('up', intermediate)];
   const down = expertMatrices(loader, `${at}.experts`, 'down', { count, rows: hidden, columns: intermediate, held });
@@ -194,17 +204,18 @@ function expertMatrices(
 export function expertsWorkspace(
   device: TensorMaker,
   { hidden }: MlpConfig,
-  { count, perRow, intermediate, hasShared }: ExpertsConfig,
+  experts: ExpertsConfig,
   { experts: held }: MlpShare,
   rows: number,
 ): ExpertsWorkspace {
+  const { count, perRow, intermediate } = experts;
   const pairs = rows * perRow;
   return {
-    logits: device.tensor('router logits', 'f32', [rows, hasShared ? count + 1 : count]),
+    logits: device.tensor('router logits', 'f32', [rows, hasSharedGate(experts) ? count + 1 : count]),
     routes: createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), { count, perRow, held }, rows),
     gateUp: device.tensor('expert gate_up', 'f32', [pairs, 2 * intermediate]),
     activated: device.tensor('expert activated', 'f32', [pairs, intermediate]),
     y: device.tensor('expert outputs', 'f32', [pairs, hidden]),
-    shared: hasShared ? device.tensor('shared expert', 'f32', [rows, hidden]) : undefined,
+    shared: hasShared(experts) ? device.tensor('shared expert', 'f32', [rows, hidden]) : undefined,
   };
 }

@@ -32,8 +32,11 @@ export interface ExpertsConfig {
   /** How the router's logits become scores; default: a softmax over all experts. */
   readonly routing?: { readonly sigmoid: boolean; readonly hasBias: boolean } | undefined;
   readonly shares: ShareRule;
-  /** A shared expert of `MlpConfig.intermediate` columns serves every row, weighted by the sigmoid of a router logit of its own. */
-  readonly hasShared?: boolean | undefined;
+  /**
+   * A shared expert of `MlpConfig.intermediate` columns serves every row: weighted by the sigmoid of a router logit of its own, or, ungated,
+   * added as it is.
+   */
+  readonly hasShared?: boolean | 'ungated' | undefined;
   /** Each expert's share is multiplied by a learned scale. */
   readonly hasScales?: boolean | undefined;
   /** Every layer has a dense MLP of `MlpConfig.intermediate` columns beside its experts, each with norms of its own. */
@@ -93,14 +96,17 @@ export const HIDDEN_ACTS = {
 
 export type HiddenAct = keyof typeof HIDDEN_ACTS;
 
-/** A gated MLP: down(f(gate(x)) * up(x)). `fused`: the checkpoint stacks gate and up in one tensor, `gate_up_proj`. */
+/**
+ * A gated MLP: down(f(gate(x)) * up(x)). A checkpoint may stack gate and up in one tensor, `gate_up_proj`; `fused`: those of the family do.
+ */
 export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<GatedMlp, GatedMlpWorkspace> {
   return {
     hiddenAct,
     widest: (_, { columns }) => 2 * sizeOf(columns),
     async load(loader, at, { hidden, intermediate }, { columns }) {
+      const isStacked = fused || loader.has(`${at}.gate_up_proj.weight`);
       const gateUp = ['gate', 'up'].map((name, i) =>
-        fused
+        isStacked
           ? { name: `${at}.gate_up_proj.weight`, outFeatures: 2 * intermediate, rows: shifted(columns, i * intermediate) }
           : { name: `${at}.${name}_proj.weight`, outFeatures: intermediate, rows: columns },
       );

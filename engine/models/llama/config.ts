@@ -33,7 +33,22 @@ const THETAS: Readonly<Record<string, number>> = {
 const PARTIAL = ['phi3', 'stablelm', 'nemotron'];
 /** ASKED: types with sliding windows only if `use_sliding_window` is true. WITHOUT_WINDOWS: types that never have any. */
 const ASKED = ['qwen2', 'qwen3', 'qwen3_moe', 'smollm3'];
-const WITHOUT_WINDOWS = ['llama', 'granite', 'arcee', 'olmo2', 'olmoe', 'gemma', 'lfm2', 'lfm2_moe', 'cohere', 'stablelm', 'nemotron'];
+const WITHOUT_WINDOWS = [
+  'llama',
+  'granite',
+  'granitemoehybrid',
+  'arcee',
+  'olmo2',
+  'olmoe',
+  'gemma',
+  'lfm2',
+  'lfm2_moe',
+  'cohere',
+  'stablelm',
+  'nemotron',
+];
+/** Types with multipliers. */
+const GRANITES = ['granite', 'granitemoehybrid'];
 
 /**
  * Reads config.json of a Llama-shaped decoder: Llama, Mistral, Qwen2 (biases on q, k, v), Qwen3 (norms on q and k), SmolLM3 (layers without
@@ -71,7 +86,7 @@ export function parseLlamaConfig(given: Json): DecoderStackConfig {
     qkNorm: type === 'qwen3' || type === 'qwen3_moe',
     tied: typeof json['tie_word_embeddings'] === 'boolean' ? json['tie_word_embeddings'] : undefined,
     eosTokenIds: tokenIds(json['eos_token_id']),
-    ...(type === 'granite' && multipliers(json)),
+    ...(GRANITES.includes(type) && multipliers(json)),
   };
 }
 

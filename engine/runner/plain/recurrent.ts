@@ -2,7 +2,7 @@
  * Layers whose state is of a fixed size, in f64 and in no hurry: one sequence from its beginning, or from what is left of its beginning.
  */
 
-const silu = (x: number): number => x / (1 + Math.exp(-x));
+export const silu = (x: number): number => x / (1 + Math.exp(-x));
 
 /**
  * Causal convolution with one filter a channel, and what `end` makes of element i; x [T, C], weight [taps, C], tail [taps - 1, C] the
@@ -82,13 +82,70 @@ export function gatedDeltaRule(
   return { out, state };
 }
 
-/** RMS norm of every head, times silu(gate); x and gate [T H, D], weight [D]. */
-export function rmsNormGated(x: ArrayLike<number>, weight: ArrayLike<number>, gate: ArrayLike<number>, eps: number): Float64Array {
-  const columns = weight.length;
+export interface ScanShape {
+  readonly heads: number;
+  readonly headDim: number;
+  readonly groups: number;
+  readonly stateDim: number;
+}
+
+/**
+ * The selective scan as transformers' mamba2_selective_state_update has it; xbc [T, H P + 2 G N], steps [T, H], slope, bias and skip [H],
+ * state [H, P, N]. Returns out [T, H P] and the state behind.
+ */
+export function selectiveScan(
+  { heads, headDim, groups, stateDim }: ScanShape,
+  {
+    xbc,
+    steps,
+    slope,
+    bias,
+    skip,
+    state: before,
+  }: Readonly<Record<'xbc' | 'steps' | 'slope' | 'bias' | 'skip' | 'state', ArrayLike<number>>>,
+): { out: Float64Array; state: Float64Array } {
+  const inner = heads * headDim;
+  const width = inner + 2 * groups * stateDim;
+  const rows = xbc.length / width;
+  const state = Float64Array.from(before);
+  const out = new Float64Array(rows * inner);
+  for (let t = 0; t < rows; t++) {
+    for (let h = 0; h < heads; h++) {
+      const b = t * width + inner + Math.floor(h / (heads / groups)) * stateDim;
+      const c = b + groups * stateDim;
+      const step = Math.log1p(Math.exp(steps[t * heads + h]! + bias[h]!));
+      const factor = Math.exp(slope[h]! * step);
+      for (let p = 0; p < headDim; p++) {
+        const x = xbc[t * width + h * headDim + p]!;
+        const row = (h * headDim + p) * stateDim;
+        let sum = skip[h]! * x;
+        for (let n = 0; n < stateDim; n++) {
+          state[row + n] = state[row + n]! * factor + x * step * xbc[b + n]!;
+          sum += state[row + n]! * xbc[c + n]!;
+        }
+        out[t * inner + h * headDim + p] = sum;
+      }
+    }
+  }
+  return { out, state };
+}
+
+/**
+ * RMS norm of every head, times silu(gate), or `gateFirst` the norm of that product; x and gate [T H, D], weight [D], or [H D] of heads with
+ * D given.
+ */
+export function rmsNormGated(
+  values: ArrayLike<number>,
+  weight: ArrayLike<number>,
+  gate: ArrayLike<number>,
+  eps: number,
+  { gateFirst = false, columns = weight.length } = {},
+): Float64Array {
+  const x = Float64Array.from(values, (value, i) => (gateFirst ? value * silu(gate[i]!) : value));
   return Float64Array.from({ length: x.length }, (_, i) => {
     const row = i - (i % columns);
     let sum = 0;
     for (let c = 0; c < columns; c++) sum += x[row + c]! ** 2;
-    return (x[i]! / Math.sqrt(sum / columns + eps)) * weight[i % columns]! * silu(gate[i]!);
+    return (x[i]! / Math.sqrt(sum / columns + eps)) * weight[i % weight.length]! * (gateFirst ? 1 : silu(gate[i]!));
   });
 }

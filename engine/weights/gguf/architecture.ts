@@ -3,6 +3,7 @@ import { isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import { FOUR_NORMS, gemma, gemma3, gemma3n, gemma4 } from './gemma.ts';
 import type { Architecture } from './family.ts';
+import { granite, graniteHybrid } from './granite.ts';
 import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
@@ -39,19 +40,6 @@ function llama(): Pick<Architecture, 'settings' | 'reads' | 'parts'> {
 
 function hasWindow(metadata: Metadata, key: (rest: string) => string): boolean {
   return (metadata.number(key(KEYS.sliding_window)) ?? 0) > 0;
-}
-
-function granite(): Pick<Architecture, 'settings' | 'reads'> {
-  const names = ['embedding_multiplier', 'residual_multiplier', 'attention_multiplier', 'logits_scaling'] as const;
-  return {
-    reads: names.map((name) => KEYS[name]),
-    settings: (metadata, key, { headDim }) => {
-      const given = names.map((name) => [name, metadata.number(key(KEYS[name])) ?? 1] as const);
-      const settings = Object.fromEntries(given);
-      // 0 means the default, as in llama.cpp.
-      return { ...settings, attention_multiplier: metadata.number(key(KEYS.attention_multiplier)) || headDim ** -0.5 };
-    },
-  };
 }
 
 /** Command R and R7B. Their rows keep Hugging Face's order, whose pairs are adjacent too (conversion/command_r.py). */
@@ -313,6 +301,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['gemma3n', { modelType: 'gemma3n_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma3n() }],
   ['gemma4', { modelType: 'gemma4_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma4() }],
   ['granite', { modelType: 'granite', permuted: true, activation: 'silu', ...granite() }],
+  ['granitehybrid', { modelType: 'granitemoehybrid', permuted: true, activation: 'silu', ...graniteHybrid(experts().parts) }],
   // SmolLM3's files do not name the layers without rotary embedding, which are every fourth.
   ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],
   ['mistral3', { modelType: 'ministral3', permuted: true, activation: 'silu', ...ministral() }],

@@ -71,10 +71,21 @@ export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, Pa
     const count = permuted ? headsOf[part] : undefined;
     const isShifted = normOffset !== 0 && /(_norm|nextn\.[eh]norm)\.weight$/.test(tensor.name);
     const value = values?.get(stored) ?? (isShifted ? (value: number) => value - normOffset : undefined);
-    const shaped = /conv(1d)?\.weight$/.test(stored) ? asFilters(tensor) : stored.endsWith('_inp_shexp.weight') ? asRow(tensor) : stackedByRows(tensor); // prettier-ignore
-    found.set(hugging, { tensor: shaped, pairedRows: count && headRows(metadata, tensor, count), value });
+    found.set(hugging, { tensor: shaped(stored, tensor), pairedRows: count && headRows(metadata, tensor, count), value });
   }
   return found;
+}
+
+/** A tensor of a layer in the shape that PyTorch has it in. */
+function shaped(stored: string, tensor: PartTensor): PartTensor {
+  if (/conv(1d)?\.weight$/.test(stored)) return asFilters(tensor);
+  if (stored.endsWith('_inp_shexp.weight')) return asRow(tensor);
+  return /^ssm_(a|d|norm\.weight)$/.test(stored) ? asVector(tensor) : stackedByRows(tensor);
+}
+
+/** Reshapes a matrix, of one column or a row per group, to a vector. */
+function asVector(tensor: PartTensor): PartTensor {
+  return { ...tensor, shape: [product(tensor.shape)] };
 }
 
 /** Reshapes a stack of experts' matrices into one matrix. */

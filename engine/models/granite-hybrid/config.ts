@@ -1,0 +1,92 @@
+import { EngineError } from '../../errors.ts';
+import type { Json } from '../../util/json.ts';
+import { describe } from '../../util/json.ts';
+import { expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
+import { expertSizes } from '../experts-config.ts';
+import { mamba2 } from '../layers/mamba2.ts';
+import type { Mamba2Config } from '../layers/mamba2.ts';
+import type { ExpertsConfig } from '../layers/mlp.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
+import { parseLlamaConfig } from '../llama/config.ts';
+
+/** Defaults of GraniteMoeHybridConfig (transformers, configuration_granitemoehybrid.py). */
+const DEFAULTS = {
+  vocab_size: 32_000,
+  hidden_size: 4096,
+  intermediate_size: 11_008,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  shared_intermediate_size: 1024,
+};
+const EXPERTS = { count: 8, perRow: 2 };
+/** More taps than any convolution has; a file with more is damaged. */
+const MOST_TAPS = 16;
+/** Layer types, as published and as transformers 5 writes them. */
+const KNOWN = ['mamba', 'attention', 'linear_attention', 'full_attention'] as const;
+
+/** Number of experts of each layer; 0 = the layers have the shared MLP alone. */
+export function expertCount(json: Json): number {
+  const count = number(json, 'num_local_experts', EXPERTS.count);
+  return count === 0 ? 0 : integer(json, 'num_local_experts', EXPERTS.count);
+}
+
+/**
+ * Reads config.json of Granite 4. Throws EngineError naming the field that is wrong or beyond what the forward pass does. The shared MLP is
+ * the dense one; `intermediate_size` is an expert's.
+ */
+export function parseGraniteHybridConfig(json: Json): DecoderStackConfig {
+  const settings = { ...DEFAULTS, ...json };
+  // Layer types are read below, not as Llama's.
+  const config = parseLlamaConfig({ ...settings, layer_types: undefined, intermediate_size: settings.shared_intermediate_size });
+  const { layers, hidden } = config;
+  const rope = hasRope(json) ? config.rope : { ...config.rope, scaling: { kind: 'none' as const } };
+  const types = layerTypes({ layer_types: json['layer_types'] ?? json['layers_block_type'] }, layers, KNOWN);
+  const isRecurrent = (layer: number): boolean => !types || types[layer] === 'mamba' || types[layer] === 'linear_attention';
+  const kinds = Array.from({ length: layers }, (_, layer) => ({ rope, isRecurrent: isRecurrent(layer) }));
+  if (kinds.every((kind) => kind.isRecurrent)) throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one'); // prettier-ignore
+  return {
+    ...config,
+    rope,
+    kinds,
+    recurrent: kinds.some((kind) => kind.isRecurrent) ? mamba2(mambaConfig(settings, hidden)) : undefined,
+    experts: expertCount(json) > 0 ? graniteExperts(settings) : undefined,
+  };
+}
+
+/** Whether queries and keys are rotated; published files say "nope" where they are not, transformers' default is null. */
+function hasRope({ position_embedding_type: type = null }: Json): boolean {
+  if (type === 'rope') return true;
+  if (type === null || type === 'nope') return false;
+  throw new EngineError('unsupported', `config.json: position_embedding_type is ${describe(type)}, expected "rope", "nope" or null`);
+}
+
+/** Experts in every layer beside the shared MLP. Shares are a softmax over the logits of the chosen experts alone. */
+function graniteExperts(json: Json): ExpertsConfig {
+  const sizes = expertSizes({ ...json, num_experts: expertCount(json) }, { ...EXPERTS, intermediate: DEFAULTS.intermediate_size }, 'intermediate_size'); // prettier-ignore
+  return { ...sizes, shares: { normalised: true }, hasShared: 'ungated', layers: new Array<boolean>(layerCount(json)).fill(true) };
+}
+
+function mambaConfig(json: Json, hidden: number): Mamba2Config {
+  expectValue(json, 'mamba_proj_bias', false);
+  expectNoLimit(json);
+  const heads = integer(json, 'mamba_n_heads', 128);
+  const groups = integer(json, 'mamba_n_groups', 1);
+  const stateDim = integer(json, 'mamba_d_state', 256);
+  const inner = integer(json, 'mamba_expand', 2) * hidden;
+  const headDim = json['mamba_d_head'] === 'auto' ? inner / heads : integer(json, 'mamba_d_head', inner / heads);
+  const taps = integer(json, 'mamba_d_conv', 4);
+  if (heads * headDim !== inner) throw new EngineError('invalid_model', `config.json: mamba_n_heads is ${heads} and mamba_d_head ${headDim}, expected a product of ${inner}, mamba_expand times hidden_size`); // prettier-ignore
+  if (heads % groups !== 0) throw new EngineError('invalid_model', `config.json: mamba_n_heads is ${heads}, expected a multiple of mamba_n_groups, ${groups}`); // prettier-ignore
+  if (headDim % 4 !== 0 || stateDim % 4 !== 0) throw new EngineError('unsupported', `config.json: mamba_d_head is ${headDim} and mamba_d_state ${stateDim}, expected multiples of 4`); // prettier-ignore
+  if (taps < 2 || taps > MOST_TAPS)
+    throw new EngineError('unsupported', `config.json: mamba_d_conv is ${taps}, expected 2 to ${MOST_TAPS}`);
+  // The residual stream's eps is another (multipliers of llama/config.ts).
+  const eps = number(json, 'rms_norm_eps', 1e-6);
+  return { hidden, heads, headDim, groups, stateDim, taps, hasConvBias: json['mamba_conv_bias'] !== false, eps };
+}
+
+/** Time steps are not clamped; transformers 5 writes the default limits, 0 and infinity, as 0 and { __float__: "Infinity" }. */
+function expectNoLimit({ time_step_limit: limit = null }: Json): void {
+  if (limit === null || JSON.stringify(limit) === JSON.stringify([0, { __float__: 'Infinity' }])) return;
+  throw new EngineError('unsupported', `config.json: time_step_limit is ${describe(limit)}, expected 0 and infinity`);
+}
