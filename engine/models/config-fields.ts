@@ -88,6 +88,12 @@ export function layerTypes<Kind extends string>(json: Json, layers: number, know
   });
 }
 
+/** Throws EngineError('unsupported') unless a layer at least has attention. */
+export function expectAttention(kinds: readonly { readonly isRecurrent: boolean }[]): void {
+  if (kinds.some((kind) => !kind.isRecurrent)) return;
+  throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one');
+}
+
 /** Reads a soft cap; undefined = none, which a file may say by null. */
 export function softCap(json: Json, field: string, fallback?: number): number | undefined {
   const value = json[field] === undefined ? fallback : json[field];

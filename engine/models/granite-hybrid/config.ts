@@ -1,7 +1,7 @@
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 import { describe } from '../../util/json.ts';
-import { expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
+import { expectAttention, expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
 import { expertSizes } from '../experts-config.ts';
 import { mamba2 } from '../layers/mamba2.ts';
 import type { Mamba2Config } from '../layers/mamba2.ts';
@@ -43,7 +43,7 @@ export function parseGraniteHybridConfig(json: Json): DecoderStackConfig {
   const types = layerTypes({ layer_types: json['layer_types'] ?? json['layers_block_type'] }, layers, KNOWN);
   const isRecurrent = (layer: number): boolean => !types || types[layer] === 'mamba' || types[layer] === 'linear_attention';
   const kinds = Array.from({ length: layers }, (_, layer) => ({ rope, isRecurrent: isRecurrent(layer) }));
-  if (kinds.every((kind) => kind.isRecurrent)) throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one'); // prettier-ignore
+  expectAttention(kinds);
   return {
     ...config,
     rope,

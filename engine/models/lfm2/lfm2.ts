@@ -1,7 +1,7 @@
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 import { alignUp } from '../../util/math.ts';
-import { expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
+import { expectAttention, expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
 import type { DecoderDefinition } from '../decoder.ts';
 import { expertSizes } from '../experts-config.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
@@ -47,7 +47,7 @@ export function parseLfm2Config(json: Json): DecoderStackConfig {
   const config = parseLlamaConfig({ ...settings, ...own, layer_types: undefined });
   const types = layerTypes(json, layers, ['full_attention', 'conv']) ?? typesByIndex(json, layers);
   const kinds = types.map((type) => ({ rope: config.rope, isRecurrent: type === 'conv' }));
-  if (kinds.every((kind) => kind.isRecurrent)) throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one'); // prettier-ignore
+  expectAttention(kinds);
   const recurrent = kinds.some((kind) => kind.isRecurrent) ? shortConv({ hidden: config.hidden, taps }) : undefined;
   return { ...config, kinds, recurrent, qkNorm: true, experts: hasExperts ? lfm2Experts(json, layers) : undefined };
 }

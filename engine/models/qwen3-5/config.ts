@@ -1,6 +1,6 @@
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
-import { expectValue, integer, layerTypes } from '../config-fields.ts';
+import { expectAttention, expectValue, integer, layerTypes } from '../config-fields.ts';
 import { expertSizes } from '../experts-config.ts';
 import { deltaNet } from '../layers/delta-net.ts';
 import type { DeltaNetConfig } from '../layers/delta-net.ts';
@@ -52,7 +52,7 @@ export function parseQwen35Config(json: Json): DecoderStackConfig {
   const interval = integer(json, 'full_attention_interval', 4);
   const isRecurrent = (layer: number): boolean => (types ? types[layer] === 'linear_attention' : (layer + 1) % interval !== 0);
   const kinds = Array.from({ length: layers }, (_, layer) => ({ rope, isRecurrent: isRecurrent(layer) }));
-  if (kinds.every((kind) => kind.isRecurrent)) throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one'); // prettier-ignore
+  expectAttention(kinds);
   return {
     ...config,
     rope,
