@@ -9,7 +9,7 @@ import { attentionTileRows } from '../ops/paged-attention.ts';
 import { createStates } from '../ops/states.ts';
 import type { StateShape } from '../ops/states.ts';
 import type { Range } from '../util/math.ts';
-import type { StorageRule } from '../weights/storage.ts';
+import type { StorageRule, WeightRules } from '../weights/storage.ts';
 import type { WeightLoader } from './weight-loader.ts';
 import type { ForwardInput } from './forward-input.ts';
 import type { Shard } from './shard.ts';
@@ -121,8 +121,8 @@ export interface DecoderDefinition {
   expectShard?(json: Readonly<Record<string, unknown>>, shard: Shard): void;
   /** Storage types of matrices that do not take the type that is asked for; absent = there are none. */
   readonly storage?: StorageRule;
-  /** Whether a checkpoint's tensor of this name belongs to the model; absent = all do. */
-  readonly takes?: (name: string) => boolean;
+  /** Whether a checkpoint's tensor of this name belongs to the model that config.json describes; absent = all do. */
+  readonly takes?: (name: string, json: Readonly<Record<string, unknown>>) => boolean;
   /** The same architecture with the draft head of its published checkpoints; absent = none is known. */
   readonly withHead?: DecoderDefinition;
   /** Loads every weight, or those of a shard. Rotary tables get `context` positions. */
@@ -131,6 +131,11 @@ export interface DecoderDefinition {
 
 /** Definition of a family made by decoderStack. */
 export type StackDefinition = DecoderDefinition & Required<Pick<DecoderDefinition, 'expectShard' | 'storage' | 'workspace'>>;
+
+/** What a definition says of a checkpoint's tensors, for a config.json. */
+export function weightRules({ takes, storage }: DecoderDefinition, json: Readonly<Record<string, unknown>>): WeightRules {
+  return { ...(storage && { storage }), ...(takes && { takes: (name: string) => takes(name, json) }) };
+}
 
 /** Bytes of the activations for `rows` rows, `logitRows` of them with logits, and for `kept` hidden states of a draft head. */
 export function workspaceBytes(

@@ -1,8 +1,12 @@
 /** Reads the sizes of a mixture of experts, by the field names of Qwen and LFM2. */
 import { EngineError } from '../errors.ts';
+import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
 import { integer } from './config-fields.ts';
+import type { ExpertGroups } from '../ops/experts.ts';
 import type { ExpertsConfig } from './layers/mlp.ts';
+import { kindOf } from './layers/stack-config.ts';
+import type { DecoderStackConfig } from './layers/stack-config.ts';
 
 /** More experts than any model has, and as many as the kernel that sorts them has workgroup memory for; a file with more is damaged. */
 const MOST_EXPERTS = 1024;
@@ -28,7 +32,45 @@ export function expertSizes(
   if (count > MOST_EXPERTS) throw new EngineError('invalid_model', `config.json: ${count} experts, expected at most ${MOST_EXPERTS}`);
   const perRow = integer(json, 'num_experts_per_tok', defaults.perRow);
   if (perRow > count) throw new EngineError('invalid_model', `config.json: num_experts_per_tok is ${perRow} of ${count} experts`);
-  const intermediate = integer(json, field, defaults.intermediate);
-  if (intermediate % 4 !== 0) throw new EngineError('unsupported', `config.json: ${field} is ${intermediate}, expected a multiple of 4`);
-  return { count, perRow, intermediate };
+  return { count, perRow, intermediate: columnsOf(json, field, defaults.intermediate) };
+}
+
+/** Reads the columns of an MLP, which must be a multiple of 4. */
+export function columnsOf(json: Json, field: string, fallback: number): number {
+  const columns = integer(json, field, fallback);
+  if (columns % 4 !== 0) throw new EngineError('unsupported', `config.json: ${field} is ${columns}, expected a multiple of 4`);
+  return columns;
+}
+
+/**
+ * By layer, whether it has experts, by the fields of Qwen: every `decoder_sparse_step`-th layer does unless `mlp_only_layers` names it.
+ */
+export function sparseLayers(json: Json, layers: number): readonly boolean[] {
+  const step = integer(json, 'decoder_sparse_step', 1);
+  const dense = json['mlp_only_layers'] ?? [];
+  if (!Array.isArray(dense) || !dense.every((layer) => Number.isInteger(layer))) {
+    throw new EngineError('invalid_model', `config.json: mlp_only_layers is ${describe(dense)}, expected a list of layer numbers`);
+  }
+  return Array.from({ length: layers }, (_, layer) => (layer + 1) % step === 0 && !dense.includes(layer));
+}
+
+/** More groups than any model has, and as many as the kernel that chooses among them has room for. */
+const MOST_GROUPS = 32;
+
+/** Reads `n_group` and `topk_group`: the groups of experts, of which a row has the best few; undefined where it may have any expert. */
+export function expertGroups(json: Json, { count, perRow }: Pick<ExpertDefaults, 'count' | 'perRow'>): ExpertGroups | undefined {
+  const [groups, kept] = [integer(json, 'n_group', 1), integer(json, 'topk_group', 1)];
+  if (groups > MOST_GROUPS || count % groups !== 0 || kept > groups || perRow > (count / groups) * kept) {
+    throw new EngineError('invalid_model', `config.json: topk_group is ${kept} of ${groups} groups (n_group) of ${count} experts, ${perRow} of which a row has`); // prettier-ignore
+  }
+  if (kept === groups) return undefined;
+  if (count / groups >= 2) return { count: groups, kept };
+  throw new EngineError('unsupported', `config.json: n_group is ${groups} of ${count} experts, expected groups of at least 2`);
+}
+
+/** The config with experts beside a shared expert of `shared` columns; layers without experts keep the MLP that `config` has. */
+export function withSharedExpert(config: DecoderStackConfig, experts: ExpertsConfig, shared: number): DecoderStackConfig {
+  const { intermediate } = config;
+  const kinds = experts.layers.map((hasExperts, layer) => ({ ...kindOf(config, layer), ...(!hasExperts && { intermediate }) }));
+  return { ...config, intermediate: shared, experts, ...(experts.layers.includes(false) && { kinds }) };
 }

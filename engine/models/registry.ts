@@ -9,8 +9,10 @@ import { GEMMA } from './gemma/gemma.ts';
 import { GEMMA1 } from './gemma1/gemma1.ts';
 import { GEMMA3N } from './gemma3n/gemma3n.ts';
 import { GEMMA4 } from './gemma4/gemma4.ts';
+import { GLM4_MOE } from './glm4-moe/glm4-moe.ts';
 import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
 import { GRANITE_HYBRID } from './granite-hybrid/granite-hybrid.ts';
+import { GRANITE_MOE } from './granitemoe/granitemoe.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
 import { MINISTRAL } from './ministral/ministral.ts';
@@ -19,6 +21,7 @@ import { NEMOTRON } from './nemotron/nemotron.ts';
 import { OLMO } from './olmo/olmo.ts';
 import { OLMOE } from './olmoe/olmoe.ts';
 import { PHI3 } from './phi3/phi3.ts';
+import { QWEN2_MOE } from './qwen2-moe/qwen2-moe.ts';
 import { QWEN3_5 } from './qwen3-5/qwen3-5.ts';
 import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
 import { STABLELM } from './stablelm/stablelm.ts';
@@ -41,8 +44,11 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   phi3: PHI3,
   stablelm: STABLELM,
   starcoder2: STARCODER2,
+  'qwen2-moe': QWEN2_MOE,
   'qwen3-moe': QWEN3_MOE,
   'qwen3-5': QWEN3_5,
+  granitemoe: GRANITE_MOE,
+  'glm4-moe': GLM4_MOE,
   lfm2: LFM2,
   'gpt-oss': GPT_OSS,
 };

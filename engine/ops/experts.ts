@@ -16,8 +16,8 @@ import type { LinearWeight } from './weight.ts';
 export const ROUTE_ROWS = defineKernel({
   file: 'experts/route_rows.wgsl',
   bindings: { logits: 'read', bias: 'read', chosen: 'write', shares: 'write' },
-  params: { rows: 'u32', experts: 'u32', k: 'u32', stride: 'u32' },
-  overrides: { WG: 'u32', SIGMOID: 'bool', HAS_BIAS: 'bool' },
+  params: { rows: 'u32', experts: 'u32', k: 'u32', stride: 'u32', groups: 'u32', kept_groups: 'u32' },
+  overrides: { WG: 'u32', SIGMOID: 'bool', HAS_BIAS: 'bool', HAS_GROUPS: 'bool' },
 });
 
 export const GROUP_ROWS = defineKernel({
@@ -61,6 +61,8 @@ const WG = 64;
 const GROUP_WG = 256;
 /** Pairs per tile. */
 const TILE_M = 4;
+/** Groups that ROUTE_ROWS has room for: bits of a word. */
+const MOST_GROUPS = 32;
 
 /** The experts of a layer. */
 export interface ExpertShape {
@@ -117,19 +119,30 @@ export interface RouteArgs {
   readonly rows: number;
   /** Shares are sigmoids of the logits; default: a softmax over all experts. */
   readonly sigmoid?: boolean | undefined;
-  /** [E]: bias added to sigmoid scores for choosing experts, not to their shares. */
+  /** [E]: bias added to the shares for choosing experts. */
   readonly bias?: Tensor | undefined;
+  /** Absent = a row may have any expert. */
+  readonly groups?: ExpertGroups | undefined;
+}
+
+/** Groups of as many adjacent experts each, of which a row has those with the largest sums of their best two scores. */
+export interface ExpertGroups {
+  readonly count: number;
+  readonly kept: number;
 }
 
 /** Fills `routes` from router logits: the k largest of each row; of equal ones the first. */
-export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false, bias }: RouteArgs): void {
+export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false, bias, groups }: RouteArgs): void {
   const { shape, chosen, shares } = routes;
   const { count: experts, perRow: k } = shape;
   const stride = logits.shape[1] ?? 0;
   assert(stride >= experts && k <= experts, `route_rows: logits of ${stride} experts, ${k} of ${experts} chosen`);
-  assert(!bias || sigmoid, 'route_rows: a bias, and shares that are no sigmoids');
-  const overrides = { WG, SIGMOID: sigmoid ? 1 : 0, HAS_BIAS: bias ? 1 : 0 };
-  rec.dispatch(ROUTE_ROWS, { overrides }, { logits, bias: bias ?? logits, chosen, shares }, { rows, experts, k, stride }, [ceilDiv(experts, WG), rows]); // prettier-ignore
+  const { count = 1, kept = 1 } = groups ?? {};
+  assert(experts % count === 0 && count <= MOST_GROUPS, `route_rows: ${count} groups of ${experts} experts`);
+  assert(k <= (experts / count) * kept, `route_rows: ${k} experts of ${kept} groups`);
+  const overrides = { WG, SIGMOID: sigmoid ? 1 : 0, HAS_BIAS: bias ? 1 : 0, HAS_GROUPS: groups ? 1 : 0 };
+  const params = { rows, experts, k, stride, groups: count, kept_groups: kept };
+  rec.dispatch(ROUTE_ROWS, { overrides }, { logits, bias: bias ?? logits, chosen, shares }, params, [ceilDiv(experts, WG), rows]);
   if (hasTiles(shape, rows * k)) groupPairs(rec, routes, rows * k);
 }
 

@@ -11,7 +11,7 @@ import type { Device } from '../gpu/device.ts';
 import { allocate } from '../gpu/memory.ts';
 import { MAX_WORKGROUPS } from '../gpu/recorder.ts';
 import { tokenIds } from '../models/config-fields.ts';
-import { createDecoderKV, workspaceBytes } from '../models/decoder.ts';
+import { createDecoderKV, weightRules, workspaceBytes } from '../models/decoder.ts';
 import type { Decoder, DecoderDefinition, DecoderShape } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
 import { expectStages } from '../models/shard.ts';
@@ -148,7 +148,7 @@ async function prepareFolder(
     task: 'chat',
     ...(await withWeights(folder, async (checkpoint) => {
       if (config.speculativeMtp) expectHead(id, checkpoint);
-      return weightDemand(checkpoint, storage, definition);
+      return weightDemand(checkpoint, storage, weightRules(definition, configJson));
     })),
     activations:
       rotaryBytes +

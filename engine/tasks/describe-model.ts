@@ -5,6 +5,7 @@ import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import { modelTypeOf, taskOf, typesOf } from '../model-types.ts';
 import type { ModelTask } from '../model-types.ts';
+import { weightRules } from '../models/decoder.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { decoderFor } from '../models/registry.ts';
 import { languagesOf } from '../models/whisper/config.ts';
@@ -41,7 +42,7 @@ async function describeFolder(folder: ModelFolder, config: EngineConfig): Promis
   }
   const own = await DESCRIBE[task](folder, json, config);
   const weightBytes = await withWeights(folder, async (checkpoint) =>
-    checkpointBytes(checkpoint, weightStorage(config), task === 'chat' ? decoderFor(json) : undefined),
+    checkpointBytes(checkpoint, weightStorage(config), task === 'chat' ? weightRules(decoderFor(json), json) : undefined),
   );
   return { id, task, architecture, ...(format !== undefined && { format }), weightBytes, ...own };
 }

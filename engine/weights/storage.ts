@@ -55,8 +55,8 @@ export function matrixBytes(type: WeightType, rows: number, width: number): numb
   return rows * width * (type === 'f16' ? 2 : 4);
 }
 
-/** Names of tensors that stack a layer's experts. */
-const STACKED = /\.experts\.[a-z_]+$/;
+/** Names of tensors that stack a layer's experts: of most families, and Granite's. */
+const STACKED = /\.experts\.[a-z_]+$|\.block_sparse_moe\.(in|out)put_linear\.weight$/;
 /** Names of embedding tables. */
 const TABLES = /(?:^|\.)(?:embed_tokens|embed_tokens_per_layer|embedding|word_embeddings)\.weight$/;
 

@@ -2,19 +2,26 @@
 // (Shazeer 2017, https://arxiv.org/abs/1701.06538).
 //
 // With SIGMOID shares are the sigmoids of the logits instead (DeepSeek-V3, https://arxiv.org/abs/2412.19437). With HAS_BIAS experts are
-// chosen by logit or share plus bias [E]. Of equal experts the first is chosen. The logits are the first E of `stride` columns of logits
-// [T, stride]; chosen and shares [T, k].
+// chosen by share plus bias [E]. With HAS_GROUPS the experts are in `groups` of adjacent ones, and those of the kept_groups with the largest
+// sums of their best two scores are chosen from (ibid.). Of equal experts or groups the first is chosen. The logits are the first E of
+// `stride` columns of logits [T, stride]; chosen and shares [T, k].
 // Each invocation has one expert of a row, and finds its rank by counting the experts that come before it: no barriers, no sorting, and the
 // same sum in every invocation. Grid (E / WG, T). Reference: test/reference/experts.ts.
 override WG: u32;
 override SIGMOID: bool;
 override HAS_BIAS: bool;
+override HAS_GROUPS: bool;
+
+// Bits of a word.
+const MOST_GROUPS = 32u;
 
 struct Params {
   rows: u32,
   experts: u32,
   k: u32,
   stride: u32,
+  groups: u32,
+  kept_groups: u32,
 }
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
@@ -27,16 +34,65 @@ fn sigmoid(x: f32) -> f32 {
   return 1.0 / (1.0 + exp(-x));
 }
 
-// The score by which an expert is chosen.
+// Of a row's softmax.
+var<private> largest: f32;
+var<private> total: f32;
+
+fn sum_softmax(first: u32) {
+  largest = logits[first];
+  for (var i = 1u; i < params.experts; i++) {
+    largest = max(largest, logits[first + i]);
+  }
+  total = 0.0;
+  for (var i = 0u; i < params.experts; i++) {
+    total += exp(logits[first + i] - largest);
+  }
+}
+
+fn share(logit: f32) -> f32 {
+  if (SIGMOID) {
+    return sigmoid(logit);
+  }
+  return exp(logit - largest) / total;
+}
+
+// The score by which an expert is chosen. A softmax keeps the order of logits.
 fn score(first: u32, expert: u32) -> f32 {
   var found = logits[first + expert];
-  if (SIGMOID) {
-    found = sigmoid(found);
+  if (SIGMOID || HAS_BIAS) {
+    found = share(found);
   }
   if (HAS_BIAS) {
     found += bias[expert];
   }
   return found;
+}
+
+// The groups that a row's experts are chosen from, a bit each.
+fn kept_groups(first: u32, size: u32) -> u32 {
+  var sums: array<f32, MOST_GROUPS>;
+  for (var group = 0u; group < params.groups; group++) {
+    let start = group * size;
+    let one = score(first, start);
+    let other = score(first, start + 1u);
+    var best = max(one, other);
+    var second = min(one, other);
+    for (var i = start + 2u; i < start + size; i++) {
+      let found = score(first, i);
+      second = max(second, min(best, found));
+      best = max(best, found);
+    }
+    sums[group] = best + second;
+  }
+  var kept = 0u;
+  for (var group = 0u; group < params.groups; group++) {
+    var rank = 0u;
+    for (var i = 0u; i < params.groups; i++) {
+      rank += u32(sums[i] > sums[group] || (sums[i] == sums[group] && i < group));
+    }
+    kept |= u32(rank < params.kept_groups) << group;
+  }
+  return kept;
 }
 
 @compute @workgroup_size(WG)
@@ -47,25 +103,32 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   let first = row * params.stride;
+  if (!SIGMOID && HAS_BIAS) {
+    sum_softmax(first);
+  }
+  let size = params.experts / params.groups;
+  var kept = 0xffffffffu;
+  if (HAS_GROUPS) {
+    kept = kept_groups(first, size);
+    if (((kept >> (expert / size)) & 1u) == 0u) {
+      return;
+    }
+  }
   let mine = score(first, expert);
-  var largest = logits[first + expert];
   var rank = 0u;
   for (var i = 0u; i < params.experts; i++) {
+    if (HAS_GROUPS && ((kept >> (i / size)) & 1u) == 0u) {
+      continue;
+    }
     let other = score(first, i);
-    largest = max(largest, logits[first + i]);
     rank += u32(other > mine || (other == mine && i < expert));
   }
   if (rank >= params.k) {
     return;
   }
   chosen[row * params.k + rank] = expert;
-  if (SIGMOID) {
-    shares[row * params.k + rank] = sigmoid(logits[first + expert]);
-    return;
+  if (!SIGMOID && !HAS_BIAS) {
+    sum_softmax(first);
   }
-  var sum = 0.0;
-  for (var i = 0u; i < params.experts; i++) {
-    sum += exp(logits[first + i] - largest);
-  }
-  shares[row * params.k + rank] = exp(logits[first + expert] - largest) / sum;
+  shares[row * params.k + rank] = share(logits[first + expert]);
 }

@@ -158,6 +158,7 @@ test('every architecture is of a model that has a decoder', async () => {
       [`${name}.expert_used_count`]: u32(2),
       [`${name}.expert_feed_forward_length`]: u32(8),
       [`${name}.expert_shared_feed_forward_length`]: u32(8),
+      [`${name}.expert_shared_count`]: u32(1),
     };
     const layerNorms = { [`${name}.attention.layer_norm_epsilon`]: f32(1e-5), [`${name}.logit_scale`]: f32(1) };
     const windows = { [`${name}.attention.sliding_window_pattern`]: { type: 'i32s', value: [0] } as const, [`${name}.attention.key_length_swa`]: u32(8), [`${name}.attention.shared_kv_layers`]: u32(0), [`${name}.activation_sparsity_scale`]: { type: 'f32s', value: [-Infinity] } as const }; // prettier-ignore

@@ -94,6 +94,7 @@ ROPES = {
     "qwen3_moe": [dict(NO_ROPE), dict(rope_parameters=YARN)],
     "gemma": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0)],
     "mixtral": [dict(NO_ROPE), dict(rope_parameters=YARN)],
+    "granitemoe": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0)],
     "olmoe": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "lfm2": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "lfm2_moe": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],

@@ -291,6 +291,31 @@ MODELS = {
         tie_word_embeddings=True, embedding_multiplier=4.0, residual_multiplier=0.3, attention_multiplier=0.1, logits_scaling=1.5,
         mamba_n_heads=5, mamba_d_head=16, mamba_d_state=16, mamba_d_conv=3, mamba_conv_bias=False,
     ),
+    # Granite's multipliers; seven experts, three a row, gates and ups of an expert in one tensor.
+    "granitemoe": dict(
+        COMMON, model_type="granitemoe", hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=32,
+        num_local_experts=7, num_experts_per_tok=3, tie_word_embeddings=True, embedding_multiplier=3.0, residual_multiplier=0.22,
+        attention_multiplier=0.1, logits_scaling=2.0, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Biases of queries, keys and values; seven experts, three a row, shares as the router gives them, beside one of all rows.
+    "qwen2_moe": dict(
+        COMMON, model_type="qwen2_moe", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, intermediate_size=52,
+        moe_intermediate_size=20, shared_expert_intermediate_size=32, num_experts=7, num_experts_per_tok=3, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Eight experts behind the first layer, three a row, chosen by sigmoids and a bias, beside one of all rows; half of a head rotated; norms and biases.
+    "glm4_moe": dict(
+        COMMON, model_type="glm4_moe", seed=3, hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=1, head_dim=16,
+        intermediate_size=64, moe_intermediate_size=20, n_routed_experts=8, num_experts_per_tok=3, routed_scaling_factor=1.5, use_qk_norm=True,
+        attention_bias=True, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+    ),
+    # Eight experts in four groups, of which a row has the best two; two experts of all rows; shares that do not sum to the factor.
+    "glm4_moe-groups": dict(
+        COMMON, model_type="glm4_moe", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16,
+        intermediate_size=52, moe_intermediate_size=20, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2, n_shared_experts=2,
+        norm_topk_prob=False, routed_scaling_factor=0.7, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+    ),
 }
 
 
@@ -330,7 +355,7 @@ def randomise(model, seed):
         for name, buffer in model.named_buffers():
             if name.endswith("layer_scalar"):
                 buffer.copy_((1 + 0.3 * torch.randn(buffer.shape, generator=generator)).half().float())
-            if name.endswith("expert_bias"):
+            if name.endswith(("expert_bias", "e_score_correction_bias")):
                 buffer.copy_((0.3 * torch.randn(buffer.shape, generator=generator)).half().float())
 
 
@@ -379,7 +404,7 @@ def dump(name, settings, seed):
     folder = OUT / name
     folder.mkdir(parents=True, exist_ok=True)
     is_mxfp4 = settings.get("mxfp4", False)
-    config = AutoConfig.for_model(**{key: value for key, value in settings.items() if key != "mxfp4"})
+    config = AutoConfig.for_model(**{key: value for key, value in settings.items() if key not in ("mxfp4", "seed")})
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     randomise(model, seed)
     blocks = randomise_mxfp4(model, seed + 2) if is_mxfp4 else {}
@@ -425,4 +450,4 @@ if __name__ == "__main__":
     else:
         for number, (name, settings) in enumerate(MODELS.items()):
             if name in chosen:
-                dump(name, settings, 100 * number + 7)
+                dump(name, settings, settings.get("seed", 100 * number + 7))

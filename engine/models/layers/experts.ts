@@ -113,7 +113,7 @@ export function recordRoutes(
   rows: number,
 ): void {
   linear(rec, { x, weight: router, bias: routerBias, out: logits, rows });
-  routeRows(rec, { logits, routes, rows, sigmoid: config.routing?.sigmoid, bias: choiceBias });
+  routeRows(rec, { logits, routes, rows, ...config.routing, bias: choiceBias });
 }
 
 /** out = residual + the weighted sum of each row's experts in ws.routes, applied to x, and of the shared expert. */

@@ -2,7 +2,7 @@
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import type { Activation, Clamp } from '../../ops/activation.ts';
-import type { ShareRule } from '../../ops/experts.ts';
+import type { ExpertGroups, ShareRule } from '../../ops/experts.ts';
 import { gatedLinear, normedRows } from '../../ops/fused-linear.ts';
 import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
@@ -30,7 +30,7 @@ export interface ExpertsConfig {
   /** Columns of each expert. */
   readonly intermediate: number;
   /** How the router's logits become scores; default: a softmax over all experts. */
-  readonly routing?: { readonly sigmoid: boolean; readonly hasBias: boolean } | undefined;
+  readonly routing?: { readonly sigmoid: boolean; readonly hasBias: boolean; readonly groups?: ExpertGroups | undefined } | undefined;
   readonly shares: ShareRule;
   /**
    * A shared expert of `MlpConfig.intermediate` columns serves every row: weighted by the sigmoid of a router logit of its own, or, ungated,

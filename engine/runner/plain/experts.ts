@@ -1,16 +1,23 @@
 /** Mixtures of experts, plain loops in f64. Pair t k + j is row t with the j-th of its k experts. */
 import { linear } from '../plain.ts';
 
+interface RouteOptions {
+  readonly stride?: number;
+  readonly sigmoid?: boolean;
+  readonly bias?: ArrayLike<number>;
+  readonly groups?: { readonly count: number; readonly kept: number };
+}
+
 /**
  * Chooses the k largest of the first E columns of each row of logits [T, stride], best first and of equal ones the first, with their
- * probabilities in a softmax over all. With `sigmoid` shares are sigmoids of the logits, and the sum with a bias [E] decides which are
- * chosen.
+ * shares: probabilities in a softmax over all, or with `sigmoid` sigmoids of the logits. A bias [E] is added to the shares for choosing.
+ * With `groups` only experts of the `kept` groups are chosen whose best two sum to most.
  */
 export function routes(
   logits: ArrayLike<number>,
   experts: number,
   k: number,
-  { stride = experts, sigmoid = false, bias }: { stride?: number; sigmoid?: boolean; bias?: ArrayLike<number> } = {},
+  { stride = experts, sigmoid = false, bias, groups }: RouteOptions = {},
 ): { readonly chosen: number[]; readonly shares: number[] } {
   const [chosen, shares]: number[][] = [[], []];
   for (let from = 0; from < logits.length; from += stride) {
@@ -18,14 +25,26 @@ export function routes(
     const most = Math.max(...row);
     const sum = row.reduce((total, value) => total + Math.exp(value - most), 0);
     const share = row.map((value) => (sigmoid ? 1 / (1 + Math.exp(-value)) : Math.exp(value - most) / sum));
-    const score = (e: number): number => (sigmoid ? share[e]! + (bias?.[e] ?? 0) : row[e]!);
-    const order = row.map((_, e) => e).sort((a, b) => score(b) - score(a) || a - b);
+    const score = (e: number): number => (sigmoid || bias ? share[e]! + (bias?.[e] ?? 0) : row[e]!);
+    const open = groups && bestGroups(row.map((_, e) => score(e)), groups); // prettier-ignore
+    const isOpen = (e: number): boolean => !open || open.includes(Math.floor((e * groups.count) / experts));
+    const order = row.map((_, e) => e).filter(isOpen).sort((a, b) => score(b) - score(a) || a - b); // prettier-ignore
     for (const e of order.slice(0, k)) {
       chosen!.push(e);
       shares!.push(share[e]!);
     }
   }
   return { chosen: chosen!, shares: shares! };
+}
+
+/** The groups whose best two scores sum to most. */
+function bestGroups(scores: readonly number[], { count, kept }: { readonly count: number; readonly kept: number }): number[] {
+  const size = scores.length / count;
+  const sums = Array.from({ length: count }, (_, g) => {
+    const [best = 0, second = 0] = scores.slice(g * size, (g + 1) * size).sort((a, b) => b - a);
+    return best + second;
+  });
+  return sums.map((_, g) => g).sort((a, b) => sums[b]! - sums[a]! || a - b).slice(0, kept); // prettier-ignore
 }
 
 /** The expert of each tile of at most `size` pairs, in order; experts outside of [from, to) have none. */

@@ -7,6 +7,7 @@ import { granite, graniteHybrid } from './granite.ts';
 import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
+import { glm4Experts, qwen2Experts, withGatedExpert } from './shared-experts.ts';
 
 /** Phi's fused projections; llama.cpp calls the stacked gate and up "up". */
 const FUSED: ReadonlyMap<string, string> = new Map([
@@ -143,20 +144,8 @@ function withExperts<Own extends Partial<Architecture>>(
 ): Own & typeof more {
   // prettier-ignore
   const settings: typeof more.settings = (...given) => ({ ...own.settings?.(...given), ...more.settings(...given) });
-  return { ...own, ...more, parts: new Map([...(own.parts ?? []), ...more.parts]), settings };
-}
-
-/** Qwen3.5's experts and its shared expert, the only dense MLP of these models (models/qwen35moe.cpp). */
-function qwen35Experts(): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
-  const { parts, reads, settings } = experts();
-  return {
-    reads,
-    parts: new Map([...parts, ['ffn_gate_inp_shexp', 'mlp.shared_expert_gate'], ...['gate', 'up', 'down'].map((part) => [`ffn_${part}_shexp`, `mlp.shared_expert.${part}_proj`] as const)]), // prettier-ignore
-    settings: (metadata, key, sizes) => ({
-      ...settings(metadata, key, sizes),
-      shared_expert_intermediate_size: metadata.number(key('expert_shared_feed_forward_length')) ?? metadata.refuse(`${key('expert_shared_feed_forward_length')} is missing`), // prettier-ignore
-    }),
-  };
+  const reads = [...(own.reads ?? []), ...more.reads];
+  return { ...own, ...more, reads, parts: new Map([...(own.parts ?? []), ...more.parts]), settings };
 }
 
 /** LFM2's experts, in all layers after the first ones, chosen by sigmoid scores and a bias (models/lfm2moe.cpp). */
@@ -294,6 +283,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['llama', { modelType: 'llama', permuted: true, activation: 'silu', ...llama() }],
   ['qwen2', { modelType: 'qwen2', permuted: false, activation: 'silu' }],
   ['qwen3', { modelType: 'qwen3', permuted: false, activation: 'silu' }],
+  ['qwen2moe', { modelType: 'qwen2_moe', permuted: false, activation: 'silu', ...qwen2Experts(experts()) }],
   ['qwen3moe', { modelType: 'qwen3_moe', permuted: false, activation: 'silu', ...experts() }],
   ['gemma', { modelType: 'gemma', permuted: false, activation: 'gelu_pytorch_tanh', normOffset: 1 }],
   ['gemma2', { modelType: 'gemma2', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(46) }],
@@ -302,6 +292,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['gemma4', { modelType: 'gemma4_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma4() }],
   ['granite', { modelType: 'granite', permuted: true, activation: 'silu', ...granite() }],
   ['granitehybrid', { modelType: 'granitemoehybrid', permuted: true, activation: 'silu', ...graniteHybrid(experts().parts) }],
+  ['granitemoe', { modelType: 'granitemoe', permuted: true, activation: 'silu', ...withExperts(granite(), expertsOnly()) }],
   // SmolLM3's files do not name the layers without rotary embedding, which are every fourth.
   ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],
   ['mistral3', { modelType: 'ministral3', permuted: true, activation: 'silu', ...ministral() }],
@@ -314,11 +305,15 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
   ['olmoe', { modelType: 'olmoe', permuted: false, activation: 'silu', ...expertsOnly(false) }],
+  ['glm4moe', { modelType: 'glm4_moe', permuted: false, activation: 'silu', ...glm4Experts(experts('sigmoid')) }],
   ['lfm2', { modelType: 'lfm2', permuted: false, activation: 'silu', ...lfm2() }],
   ['lfm2moe', { modelType: 'lfm2_moe', permuted: false, activation: 'silu', ...withExperts(lfm2(), lfm2Experts()) }],
   ['gpt-oss', { modelType: 'gpt_oss', permuted: false, activation: 'silu', ...gptOss() }],
   ['qwen35', { modelType: 'qwen3_5_text', permuted: false, activation: 'silu', ...qwen35() }],
-  ['qwen35moe', { modelType: 'qwen3_5_moe_text', permuted: false, activation: 'silu', ...withExperts(qwen35(), qwen35Experts()) }],
+  [
+    'qwen35moe',
+    { modelType: 'qwen3_5_moe_text', permuted: false, activation: 'silu', ...withExperts(qwen35(), withGatedExpert(experts())) },
+  ],
 ]);
 
 /** The architecture that a file names; throws EngineError('invalid_model') that lists those that are read. */

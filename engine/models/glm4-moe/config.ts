@@ -1,0 +1,54 @@
+import type { Json } from '../../util/json.ts';
+import { integer, layerCount, number } from '../config-fields.ts';
+import { expertGroups, expertSizes, withSharedExpert } from '../experts-config.ts';
+import type { ExpertsConfig } from '../layers/mlp.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
+import { parseLlamaConfig } from '../llama/config.ts';
+import { parseRope } from '../rope-config.ts';
+
+/** Defaults of Glm4MoeConfig (transformers, configuration_glm4_moe.py). */
+const DEFAULTS = {
+  vocab_size: 151_552,
+  hidden_size: 4096,
+  intermediate_size: 10_944,
+  num_hidden_layers: 46,
+  num_attention_heads: 96,
+  num_key_value_heads: 8,
+  max_position_embeddings: 131_072,
+  rms_norm_eps: 1e-5,
+  partial_rotary_factor: 0.5,
+};
+const EXPERTS = { count: 128, perRow: 8, intermediate: 1408 };
+/** Added to the sum of a row's shares before dividing by it (transformers, Glm4MoeTopkRouter). */
+const SHARES_FLOOR = 1e-20;
+
+/** Reads config.json of GLM with experts. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+export function parseGlm4MoeConfig(json: Json): DecoderStackConfig {
+  const settings: Json = { ...DEFAULTS, ...json };
+  // Rotary embeddings are read below, not as Llama's.
+  const unread = { partial_rotary_factor: undefined, rope_parameters: undefined, rope_scaling: undefined, rope_theta: undefined };
+  const config = parseLlamaConfig({ ...settings, ...unread, model_type: 'llama' });
+  const rope = parseRope(settings, config.headDim, { partial: true });
+  const experts = expertsOf(settings, config.layers);
+  const shared = experts.intermediate * integer(settings, 'n_shared_experts', 1);
+  return withSharedExpert({ ...config, rope, outputBias: false, qkNorm: json['use_qk_norm'] === true }, experts, shared);
+}
+
+/** Whether a layer belongs to the head that guesses, whose layers are numbered on behind the model's. */
+export function isOfHead(json: Json, layer: number): boolean {
+  const layers = layerCount(json, DEFAULTS.num_hidden_layers);
+  return layer >= layers && layer < layers + number(json, 'num_nextn_predict_layers', number(json, 'num_mtp_layers', 1));
+}
+
+/** Experts in all layers after the first `first_k_dense_replace`, chosen by sigmoids and a bias. */
+function expertsOf(json: Json, layers: number): ExpertsConfig {
+  const sizes = expertSizes({ ...json, num_experts: json['n_routed_experts'] }, EXPERTS);
+  const dense = number(json, 'first_k_dense_replace', 1);
+  return {
+    ...sizes,
+    routing: { sigmoid: true, hasBias: true, groups: expertGroups(json, sizes) },
+    shares: { normalised: json['norm_topk_prob'] !== false, floor: SHARES_FLOOR, scale: number(json, 'routed_scaling_factor', 1) },
+    hasShared: 'ungated',
+    layers: Array.from({ length: layers }, (_, layer) => layer >= dense),
+  };
+}
