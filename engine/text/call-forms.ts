@@ -1,6 +1,7 @@
 /** The syntaxes in which model families write tool calls. A model's chat template, or else its vocabulary, tells which one it uses. */
 import { BufferedCalls, JsonCall, LONGEST_HEAD, readJsonCalls } from './json-call.ts';
 import type { CallPart, TaggedCall, Tools, WholeCall } from './json-call.ts';
+import { readKeyedCall } from './keyed-call.ts';
 import { readGemmaCall, readPythonCalls } from './loose-values.ts';
 import { MistralCall } from './mistral-call.ts';
 import { XmlCall } from './xml-call.ts';
@@ -72,6 +73,9 @@ function gemma(open: string, close: string, mark: string): CallForm {
   };
 }
 
+/** Cohere's list of calls, as Command R7B and Command A write it. */
+const ACTIONS = listed('<|START_ACTION|>', '<|END_ACTION|>', buffered(readJsonCalls));
+
 const mistral: CallTag['read'] = (tools) => new MistralCall(tools);
 
 /**
@@ -93,7 +97,9 @@ const FORMS: readonly { readonly marks: readonly string[]; readonly token?: stri
   { marks: ['<|tool_call_start|>'], token: '<|tool_call_start|>', form: listed('<|tool_call_start|>', '<|tool_call_end|>', buffered(readPythonCalls, readJsonCalls)) },
   { marks: ['<function_calls>'], form: listed('<function_calls>', '</function_calls>', buffered(readPythonCalls, readJsonCalls)) },
   { marks: ['<tool_call>', '<function='], form: { ...HERMES, tags: [HERMES_TAG, { open: '<function=', stray: '</tool_call>', read: (tools) => new XmlCall(tools, '<function=') }] } },
+  { marks: ['<tool_call>', '<arg_key>'], form: { ...HERMES, tags: [{ ...HERMES_TAG, read: buffered(readKeyedCall, readJsonCalls) }] } },
   { marks: ['<tool_call>'], form: HERMES },
+  { marks: ['<|START_ACTION|>', '"tool_name"'], form: { ...ACTIONS, writing: { ...ACTIONS.writing, call: (name) => [`{"tool_name": ${JSON.stringify(name)}, "parameters": `, '}'] } } },
   { marks: ['<|/tool_call|>'], token: '<|/tool_call|>', form: { ...listed('<|tool_call|>', '<|/tool_call|>', buffered(readJsonCalls)), untagged: true } },
   { marks: ['<|tool_call|>'], form: { ...listed('<|tool_call|>', undefined, mistral), untagged: true } },
 ]; // prettier-ignore

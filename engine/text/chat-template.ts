@@ -23,6 +23,7 @@ const OPEN_END = '\u{f8fe}\u{f8ff}\u{f8fe}';
 const THOUGHTS: readonly ThoughtTags[] = [
   THINK,
   { open: '<|channel>thought', close: '<channel|>', tokens: ['<|channel>', '<channel|>'] },
+  { open: '<|START_THINKING|>', close: '<|END_THINKING|>', tokens: ['<|START_THINKING|>', '<|END_THINKING|>'] },
   { open: '[THINK]', close: '[/THINK]', tokens: ['[THINK]', '[/THINK]'] },
 ];
 

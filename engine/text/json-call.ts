@@ -150,7 +150,11 @@ export function readJsonCalls(text: string, tools: Tools): readonly WholeCall[] 
 function callOf(value: unknown, tools: Tools): WholeCall | undefined {
   const call = isObject(value) && isObject(value['function']) ? value['function'] : value;
   if (!isObject(call)) return undefined;
-  const { name, arguments: args = call['parameters'] ?? {} } = call as { readonly name?: unknown; readonly arguments?: unknown };
+  // Cohere's calls have a `tool_name`.
+  const { name = call['tool_name'], arguments: args = call['parameters'] ?? {} } = call as {
+    readonly name?: unknown;
+    readonly arguments?: unknown;
+  };
   // Arguments may be JSON in a string, as in the OpenAI API.
   const object = typeof args === 'string' ? readJson(args) : args;
   return typeof name === 'string' && tools.has(name) && isObject(object) ? { name, arguments: JSON.stringify(object) } : undefined;

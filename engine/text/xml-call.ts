@@ -114,10 +114,15 @@ export class XmlCall implements TaggedCall {
   }
 
   #schema(key: string): unknown {
-    const schema = this.#tools.get(this.#name!);
-    const properties = isObject(schema) ? schema['properties'] : undefined;
-    return isObject(properties) ? properties[key] : undefined;
+    return parameterSchema(this.#tools, this.#name!, key);
   }
+}
+
+/** The schema of a tool's parameter; undefined where there is none. */
+export function parameterSchema(tools: Tools, name: string, key: string): unknown {
+  const schema = tools.get(name);
+  const properties = isObject(schema) ? schema['properties'] : undefined;
+  return isObject(properties) ? properties[key] : undefined;
 }
 
 /** Removes `</function>` from the end of a value, if it is there. */
@@ -130,7 +135,7 @@ function withoutEnd(value: string): string {
 const PYTHON: ReadonlyMap<string, string> = new Map([['True', 'true'], ['False', 'false'], ['None', 'null']]); // prettier-ignore
 
 /** Converts a value to JSON: a string if the schema allows strings, otherwise the JSON that the text is, repaired if necessary. */
-function valueOf(text: string, schema: unknown): string {
+export function valueOf(text: string, schema: unknown): string {
   const types = typesOf(schema);
   const json = PYTHON.get(text.trim()) ?? text.trim();
   const isNull = json === 'null' && types.includes('null');

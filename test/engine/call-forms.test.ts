@@ -19,6 +19,8 @@ const TEMPLATES = {
   lfm2: '{{- "<|tool_call_start|>[" + (tool_calls_ns.tool_calls | join(", ")) + "]<|tool_call_end|>" -}}',
   olmo3: "{{ '<function_calls>' + calls + '</function_calls>' }}",
   phi4: "{{- '<|tool_call|>' + (tool_call['function'] | tojson) + '<|/tool_call|>' -}}",
+  glm: '<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>\n<arg_value>{arg-value-1}</arg_value>',
+  cohere: '<|START_ACTION|>[{"tool_call_id": "{{ i }}", "tool_name": "{{ name }}", "parameters": {{ arguments|tojson }}}]<|END_ACTION|>',
   granite: 'respond only with <|tool_call|> followed by a JSON list of tools used',
 } as const;
 
@@ -72,6 +74,12 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['lfm2', '<|tool_call_start|>[{"name": "weather", "arguments": {"city": "Perth"}}]<|tool_call_end|>', [perth]],
   ['lfm2', '<|tool_call_start|>[weather(city="Perth")]', [perth]],
   ['olmo3', "<function_calls>\nweather(city='Perth')\ntime()\n</function_calls>", [perth, now]],
+  ['glm', 'Well.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Perth</arg_value>\n</tool_call>\n<tool_call>time</tool_call>', [perth, now], 'Well.\n'],
+  ['glm', '<tool_call>{"name": "weather", "arguments": {"city": "Perth"}}</tool_call>', [perth]],
+  ['glm', '<tool_call>run<arg_key>code</arg_key>\n<arg_value>a\n"b" </arg_value>\n<arg_key>n</arg_key><arg_value>[1, 2]</arg_value></tool_call>', [['run', '{"code": "a\\n\\"b\\" ", "n": [1, 2]}']]],
+  ['glm', '<tool_call>weather <arg_key>city</arg_key> Perth</tool_call>', [], '<tool_call>weather <arg_key>city</arg_key> Perth</tool_call>'],
+  ['glm', '<tool_call>other\n</tool_call>', [], '<tool_call>other\n</tool_call>'],
+  ['cohere', '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "weather", "parameters": {"city": "Perth"}},\n    {"tool_call_id": "1", "tool_name": "time", "parameters": {}}\n]<|END_ACTION|>', [['weather', '{"city":"Perth"}'], now]],
   ['phi4', '<|tool_call|>[{"name": "weather", "arguments": {"city": "Perth"}}]<|/tool_call|>', [perth]],
   ['phi4', '<|tool_call|>{"type": "function", "function": {"name": "weather", "parameters": {"city": "Perth"}}}<|/tool_call|>', [['weather', '{"city":"Perth"}']]],
   ['granite', '<|tool_call|>[{"name": "weather", "arguments": {"city": "Perth"}}, {"name": "time", "arguments": {}}]', [perth, now]],
