@@ -5,6 +5,7 @@
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
+import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
@@ -25,10 +26,21 @@ export const CAUSAL_CONV = defineKernel({
   overrides: { WG: 'u32', GATED: 'bool', HAS_BIAS: 'bool' },
 });
 
+/** Constants of kernels that hold rows of a state matrix in registers. */
+const STATE_CONSTS = ['LANES', 'D4', 'SLICES', 'COLUMNS4', 'SUMS'];
+
+/** Their fragments. */
+const stateFragments = ({ subgroups }: Variant): readonly string[] => [
+  'lib/spans.wgsl',
+  'lib/state_rows.wgsl',
+  'lib/softplus.wgsl',
+  subgroups ? 'lib/lane_sums_subgroup.wgsl' : 'lib/lane_sums.wgsl',
+];
+
 export const GATED_DELTA_RULE = defineKernel({
   file: 'recurrent/gated_delta_rule.wgsl',
-  fragments: (v) => ['lib/spans.wgsl', 'lib/softplus.wgsl', v.subgroups ? 'lib/lane_sums_subgroup.wgsl' : 'lib/lane_sums.wgsl'],
-  consts: ['LANES', 'D4', 'SLICES', 'COLUMNS4', 'SUMS'],
+  fragments: stateFragments,
+  consts: STATE_CONSTS,
   bindings: { qkv: 'read', gates: 'read', decay: 'read', spans: 'read', states: 'update', out: 'write' },
   params: {
     heads: 'u32',
@@ -48,8 +60,8 @@ export const GATED_DELTA_RULE = defineKernel({
 
 export const SELECTIVE_SCAN = defineKernel({
   file: 'recurrent/selective_scan.wgsl',
-  fragments: (v) => ['lib/spans.wgsl', 'lib/softplus.wgsl', v.subgroups ? 'lib/lane_sums_subgroup.wgsl' : 'lib/lane_sums.wgsl'],
-  consts: ['LANES', 'D4', 'SLICES', 'COLUMNS4', 'SUMS'],
+  fragments: stateFragments,
+  consts: STATE_CONSTS,
   bindings: { xbc: 'read', steps: 'read', of_heads: 'read', spans: 'read', states: 'update', out: 'write' },
   params: {
     heads: 'u32',

@@ -13,8 +13,6 @@
 
 // The epsilon of l2norm in transformers.
 const LENGTH_EPS = 1e-6;
-const COLUMNS = 4u * COLUMNS4;
-
 struct Params {
   heads: u32,
   key_heads: u32,
@@ -48,20 +46,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let head = group.y;
   let first4 = group.x * COLUMNS4;
   let key_at = head / params.group % params.key_heads * D4;
-  // Channels beyond the last repeat it, and are not written.
-  var row_at: array<u32, COLUMNS>;
-  var state: array<vec4<f32>, COLUMNS * SLICES>;
-  for (var c = 0u; c < COLUMNS; c++) {
-    let channel = min(first4 * 4u + c, params.values4 * 4u - 1u);
-    row_at[c] = (head * params.values4 * 4u + channel) * D4;
-    for (var s = 0u; s < SLICES; s++) {
-      let d4 = s * LANES + lane;
-      state[c * SLICES + s] = vec4<f32>();
-      if (span.z != NO_SLOT && d4 < D4) {
-        state[c * SLICES + s] = states[span.z * params.heads * params.values4 * 4u * D4 + row_at[c] + d4];
-      }
-    }
-  }
+  var state = load_state(span.z, head, first4, lane);
   let slope = decay[head];
   let bias = decay[params.heads + head];
   // Three parts: up to each of the two places where the state is copied, then to the end.
@@ -89,10 +74,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         sums[0] += vec4<f32>(dot(k[s], k[s]), dot(q[s], q[s]), dot(q[s], k[s]), 0.0);
         for (var c = 0u; c < COLUMNS4; c++) {
           let first = 4u * c * SLICES + s;
-          sums[1u + 2u * c] += vec4<f32>(
-            dot(state[first], k[s]), dot(state[first + SLICES], k[s]), dot(state[first + 2u * SLICES], k[s]), dot(state[first + 3u * SLICES], k[s]));
-          sums[2u + 2u * c] += vec4<f32>(
-            dot(state[first], q[s]), dot(state[first + SLICES], q[s]), dot(state[first + 2u * SLICES], q[s]), dot(state[first + 3u * SLICES], q[s]));
+          sums[1u + 2u * c] += rows_times(&state, first, k[s]);
+          sums[2u + 2u * c] += rows_times(&state, first, q[s]);
         }
       }
       sum_lanes(lane, &sums);
@@ -112,21 +95,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let added = change * k_scale;
         for (var s = 0u; s < SLICES; s++) {
           let first = 4u * c * SLICES + s;
-          state[first] = fma(vec4<f32>(added.x), k[s], state[first] * factor);
-          state[first + SLICES] = fma(vec4<f32>(added.y), k[s], state[first + SLICES] * factor);
-          state[first + 2u * SLICES] = fma(vec4<f32>(added.z), k[s], state[first + 2u * SLICES] * factor);
-          state[first + 3u * SLICES] = fma(vec4<f32>(added.w), k[s], state[first + 3u * SLICES] * factor);
+          update_rows(&state, first, factor, added, k[s]);
         }
       }
     }
-    let slot_at = stop.x * params.heads * params.values4 * 4u * D4;
-    for (var c = 0u; c < COLUMNS; c++) {
-      for (var s = 0u; s < SLICES; s++) {
-        let d4 = s * LANES + lane;
-        if (d4 < D4 && first4 * 4u + c < params.values4 * 4u) {
-          states[slot_at + row_at[c] + d4] = state[c * SLICES + s];
-        }
-      }
-    }
+    store_state(stop.x, head, first4, lane, &state);
   }
 }

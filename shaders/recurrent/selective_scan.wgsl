@@ -9,8 +9,6 @@
 // depend neither on the batch nor on how a prompt was cut into chunks. Grid (ceil(P / COLUMNS), H, spans). Reference:
 // test/reference/recurrent.ts.
 
-const COLUMNS = 4u * COLUMNS4;
-
 struct Params {
   heads: u32,
   group: u32,
@@ -41,20 +39,7 @@ fn main(@builtin(workgroup_id) place: vec3<u32>, @builtin(local_invocation_index
   let head = place.y;
   let first4 = place.x * COLUMNS4;
   let group_at = head / params.group * D4;
-  // Rows of S beyond the last repeat it, and are not written.
-  var row_at: array<u32, COLUMNS>;
-  var state: array<vec4<f32>, COLUMNS * SLICES>;
-  for (var c = 0u; c < COLUMNS; c++) {
-    let channel = min(first4 * 4u + c, params.values4 * 4u - 1u);
-    row_at[c] = (head * params.values4 * 4u + channel) * D4;
-    for (var s = 0u; s < SLICES; s++) {
-      let d4 = s * LANES + lane;
-      state[c * SLICES + s] = vec4<f32>();
-      if (span.z != NO_SLOT && d4 < D4) {
-        state[c * SLICES + s] = states[span.z * params.heads * params.values4 * 4u * D4 + row_at[c] + d4];
-      }
-    }
-  }
+  var state = load_state(span.z, head, first4, lane);
   let slope = of_heads[head];
   let bias = of_heads[params.heads + head];
   let skip = of_heads[2u * params.heads + head];
@@ -86,12 +71,8 @@ fn main(@builtin(workgroup_id) place: vec3<u32>, @builtin(local_invocation_index
         let added = x[c] * step;
         for (var s = 0u; s < SLICES; s++) {
           let first = 4u * c * SLICES + s;
-          state[first] = fma(vec4<f32>(added.x), b4[s], state[first] * factor);
-          state[first + SLICES] = fma(vec4<f32>(added.y), b4[s], state[first + SLICES] * factor);
-          state[first + 2u * SLICES] = fma(vec4<f32>(added.z), b4[s], state[first + 2u * SLICES] * factor);
-          state[first + 3u * SLICES] = fma(vec4<f32>(added.w), b4[s], state[first + 3u * SLICES] * factor);
-          sums[c] += vec4<f32>(
-            dot(state[first], c4[s]), dot(state[first + SLICES], c4[s]), dot(state[first + 2u * SLICES], c4[s]), dot(state[first + 3u * SLICES], c4[s]));
+          update_rows(&state, first, factor, added, b4[s]);
+          sums[c] += rows_times(&state, first, c4[s]);
         }
       }
       sum_lanes(lane, &sums);
@@ -101,14 +82,6 @@ fn main(@builtin(workgroup_id) place: vec3<u32>, @builtin(local_invocation_index
         }
       }
     }
-    let slot_at = stop.x * params.heads * params.values4 * 4u * D4;
-    for (var c = 0u; c < COLUMNS; c++) {
-      for (var s = 0u; s < SLICES; s++) {
-        let d4 = s * LANES + lane;
-        if (d4 < D4 && first4 * 4u + c < params.values4 * 4u) {
-          states[slot_at + row_at[c] + d4] = state[c * SLICES + s];
-        }
-      }
-    }
+    store_state(stop.x, head, first4, lane, &state);
   }
 }
