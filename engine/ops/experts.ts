@@ -61,8 +61,8 @@ const WG = 64;
 const GROUP_WG = 256;
 /** Pairs per tile. */
 const TILE_M = 4;
-/** Groups that ROUTE_ROWS has room for: bits of a word. */
-const MOST_GROUPS = 32;
+/** Groups that ROUTE_ROWS has room for, more than any model has: bits of a word. */
+export const MOST_GROUPS = 32;
 
 /** The experts of a layer. */
 export interface ExpertShape {
@@ -119,9 +119,9 @@ export interface RouteArgs {
   readonly rows: number;
   /** Shares are sigmoids of the logits; default: a softmax over all experts. */
   readonly sigmoid?: boolean | undefined;
-  /** [E]: bias added to the shares for choosing experts. */
+  /** [E]: bias added to sigmoid scores for choosing experts, not to their shares. */
   readonly bias?: Tensor | undefined;
-  /** Absent = a row may have any expert. */
+  /** Of experts whose shares are sigmoids; absent = a row may have any expert. */
   readonly groups?: ExpertGroups | undefined;
 }
 
@@ -137,6 +137,7 @@ export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false
   const { count: experts, perRow: k } = shape;
   const stride = logits.shape[1] ?? 0;
   assert(stride >= experts && k <= experts, `route_rows: logits of ${stride} experts, ${k} of ${experts} chosen`);
+  assert(sigmoid || (!bias && !groups), 'route_rows: a bias or groups, and shares that are no sigmoids');
   const { count = 1, kept = 1 } = groups ?? {};
   assert(experts % count === 0 && count <= MOST_GROUPS, `route_rows: ${count} groups of ${experts} experts`);
   assert(k <= (experts / count) * kept, `route_rows: ${k} experts of ${kept} groups`);

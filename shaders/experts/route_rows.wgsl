@@ -3,7 +3,7 @@
 //
 // With SIGMOID shares are the sigmoids of the logits instead (DeepSeek-V3, https://arxiv.org/abs/2412.19437). With HAS_BIAS experts are
 // chosen by share plus bias [E]. With HAS_GROUPS the experts are in `groups` of adjacent ones, and those of the kept_groups with the largest
-// sums of their best two scores are chosen from (ibid.). Of equal experts or groups the first is chosen. The logits are the first E of
+// sums of their best two scores are chosen from (ibid.); both need SIGMOID. Of equal experts or groups the first is chosen. The logits are the first E of
 // `stride` columns of logits [T, stride]; chosen and shares [T, k].
 // Each invocation has one expert of a row, and finds its rank by counting the experts that come before it: no barriers, no sorting, and the
 // same sum in every invocation. Grid (E / WG, T). Reference: test/reference/experts.ts.
@@ -34,33 +34,11 @@ fn sigmoid(x: f32) -> f32 {
   return 1.0 / (1.0 + exp(-x));
 }
 
-// Of a row's softmax.
-var<private> largest: f32;
-var<private> total: f32;
-
-fn sum_softmax(first: u32) {
-  largest = logits[first];
-  for (var i = 1u; i < params.experts; i++) {
-    largest = max(largest, logits[first + i]);
-  }
-  total = 0.0;
-  for (var i = 0u; i < params.experts; i++) {
-    total += exp(logits[first + i] - largest);
-  }
-}
-
-fn share(logit: f32) -> f32 {
-  if (SIGMOID) {
-    return sigmoid(logit);
-  }
-  return exp(logit - largest) / total;
-}
-
-// The score by which an expert is chosen. A softmax keeps the order of logits.
+// The score by which an expert is chosen.
 fn score(first: u32, expert: u32) -> f32 {
   var found = logits[first + expert];
-  if (SIGMOID || HAS_BIAS) {
-    found = share(found);
+  if (SIGMOID) {
+    found = sigmoid(found);
   }
   if (HAS_BIAS) {
     found += bias[expert];
@@ -103,9 +81,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   let first = row * params.stride;
-  if (!SIGMOID && HAS_BIAS) {
-    sum_softmax(first);
-  }
   let size = params.experts / params.groups;
   var kept = 0xffffffffu;
   if (HAS_GROUPS) {
@@ -115,20 +90,27 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
   }
   let mine = score(first, expert);
+  var largest = logits[first + expert];
   var rank = 0u;
   for (var i = 0u; i < params.experts; i++) {
     if (HAS_GROUPS && ((kept >> (i / size)) & 1u) == 0u) {
       continue;
     }
     let other = score(first, i);
+    largest = max(largest, logits[first + i]);
     rank += u32(other > mine || (other == mine && i < expert));
   }
   if (rank >= params.k) {
     return;
   }
   chosen[row * params.k + rank] = expert;
-  if (!SIGMOID && !HAS_BIAS) {
-    sum_softmax(first);
+  if (SIGMOID) {
+    shares[row * params.k + rank] = sigmoid(logits[first + expert]);
+    return;
   }
-  shares[row * params.k + rank] = share(logits[first + expert]);
+  var sum = 0.0;
+  for (var i = 0u; i < params.experts; i++) {
+    sum += exp(logits[first + i] - largest);
+  }
+  shares[row * params.k + rank] = exp(logits[first + expert] - largest) / sum;
 }

@@ -161,14 +161,13 @@ function productCase({
 }
 
 interface Choice {
-  readonly sigmoid?: boolean;
   readonly hasBias?: boolean;
   readonly groups?: { readonly count: number; readonly kept: number };
 }
 
-/** Shares that are sigmoids or probabilities, of logits with a column more, with a bias that chooses or without, of all groups or some. */
-function choiceCase({ rows, experts, k }: Shape, { sigmoid = false, hasBias = false, groups }: Choice): KernelCase {
-  const by = [sigmoid && 'sigmoids', hasBias && 'a bias', groups && `${groups.kept} of ${groups.count} groups`].filter(Boolean);
+/** Shares that are sigmoids, of logits with a column more, with a bias that chooses or without, of all groups or some. */
+function choiceCase({ rows, experts, k }: Shape, { hasBias = false, groups }: Choice = {}): KernelCase {
+  const by = ['sigmoids', hasBias && 'a bias', groups && `${groups.kept} of ${groups.count} groups`].filter(Boolean);
   return {
     name: `routes ${rows} rows to ${k} of ${experts} experts by ${by.join(' and ')}`,
     build(rng) {
@@ -176,7 +175,7 @@ function choiceCase({ rows, experts, k }: Shape, { sigmoid = false, hasBias = fa
       const bias = randomTensor(rng, [experts]);
       const found = reference.routes(logits.values, experts, k, {
         stride: experts + 1,
-        sigmoid,
+        sigmoid: true,
         ...(hasBias && { bias: bias.values }),
         ...(groups && { groups }),
       });
@@ -187,7 +186,7 @@ function choiceCase({ rows, experts, k }: Shape, { sigmoid = false, hasBias = fa
           const shape = { count: experts, perRow: k, held: { from: 0, to: experts } };
           const made = createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), shape, rows);
           const routes = { ...made, chosen: t['chosen']!, shares: t['shares']! };
-          routeRows(rec, { logits: t['logits']!, routes, rows, sigmoid, bias: hasBias ? t['bias']! : undefined, groups });
+          routeRows(rec, { logits: t['logits']!, routes, rows, sigmoid: true, bias: hasBias ? t['bias']! : undefined, groups });
         },
         expected: found,
       };
@@ -320,11 +319,10 @@ describeKernels('experts', [
   routeCase({ rows: 9, experts: 4, k: 4 }),
   routeCase({ rows: 50, experts: 9, k: 3 }, true),
   routeCase(HERE),
-  choiceCase({ rows: 9, experts: 5, k: 2 }, { sigmoid: true }),
-  choiceCase({ rows: 33, experts: 32, k: 4 }, { sigmoid: true, hasBias: true }),
-  choiceCase({ rows: 17, experts: 65, k: 6 }, { hasBias: true }),
-  choiceCase({ rows: 9, experts: 8, k: 3 }, { sigmoid: true, hasBias: true, groups: { count: 4, kept: 2 } }),
-  choiceCase({ rows: 33, experts: 256, k: 8 }, { sigmoid: true, hasBias: true, groups: { count: 8, kept: 4 } }),
+  choiceCase({ rows: 9, experts: 5, k: 2 }),
+  choiceCase({ rows: 33, experts: 32, k: 4 }, { hasBias: true }),
+  choiceCase({ rows: 9, experts: 8, k: 3 }, { hasBias: true, groups: { count: 4, kept: 2 } }),
+  choiceCase({ rows: 33, experts: 256, k: 8 }, { hasBias: true, groups: { count: 8, kept: 4 } }),
   choiceCase({ rows: 3, experts: 64, k: 5 }, { groups: { count: 32, kept: 3 } }),
   combineCase({ rows: 5, experts: 5, k: 2 }, 36, true),
   combineCase({ rows: 3, experts: 7, k: 3 }, 260, false),

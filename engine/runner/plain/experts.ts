@@ -10,8 +10,8 @@ interface RouteOptions {
 
 /**
  * Chooses the k largest of the first E columns of each row of logits [T, stride], best first and of equal ones the first, with their
- * shares: probabilities in a softmax over all, or with `sigmoid` sigmoids of the logits. A bias [E] is added to the shares for choosing.
- * With `groups` only experts of the `kept` groups are chosen whose best two sum to most.
+ * shares: probabilities in a softmax over all, or with `sigmoid` sigmoids of the logits, to which a bias [E] is added for choosing, and
+ * of which with `groups` only those of the `kept` groups are chosen whose best two sum to most.
  */
 export function routes(
   logits: ArrayLike<number>,
@@ -25,8 +25,13 @@ export function routes(
     const most = Math.max(...row);
     const sum = row.reduce((total, value) => total + Math.exp(value - most), 0);
     const share = row.map((value) => (sigmoid ? 1 / (1 + Math.exp(-value)) : Math.exp(value - most) / sum));
-    const score = (e: number): number => (sigmoid || bias ? share[e]! + (bias?.[e] ?? 0) : row[e]!);
-    const open = groups && bestGroups(row.map((_, e) => score(e)), groups); // prettier-ignore
+    const score = (e: number): number => (sigmoid ? share[e]! + (bias?.[e] ?? 0) : row[e]!);
+    const open =
+      groups &&
+      bestGroups(
+        row.map((_, e) => score(e)),
+        groups,
+      );
     const isOpen = (e: number): boolean => !open || open.includes(Math.floor((e * groups.count) / experts));
     const order = row.map((_, e) => e).filter(isOpen).sort((a, b) => score(b) - score(a) || a - b); // prettier-ignore
     for (const e of order.slice(0, k)) {
