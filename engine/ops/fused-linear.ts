@@ -68,11 +68,7 @@ export function normedRows(rec: Recorder, { x, norm, eps, normed }: NormedRows, 
 /**
  * The input of half a layer. A norm with a `shift` [C] is a layer norm, which no product is fused with: it is computed here, into `normed`.
  */
-export function behindNorm(
-  rec: Recorder,
-  { shift, ...input }: NormedRows & { readonly shift?: Tensor | undefined },
-  rows: number,
-): NormedRows {
+export function behindNorm(rec: Recorder, input: NormedRows, shift: Tensor | undefined, rows: number): NormedRows {
   const { x, norm, eps, normed } = input;
   if (!norm || !shift) return input;
   layerNorm(rec, { x, weight: norm, bias: shift, out: normed, eps, rows });

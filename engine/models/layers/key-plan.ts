@@ -42,7 +42,7 @@ export async function planLayerKeys(
     const { heads, kvHeads, headDim, widest } = share.attention;
     const qkv = device.tensor('qkv of noise', 'f32', [ROWS, widest]);
     const rec = device.record('keys of noise');
-    projectQKV(rec, attention!, share.attention, { input: behindNorm(rec, { x: noise, norm, shift, eps, normed }, ROWS), qkv, rows: ROWS });
+    projectQKV(rec, attention!, share.attention, { input: behindNorm(rec, { x: noise, norm, eps, normed }, shift, ROWS), qkv, rows: ROWS });
     rec.submit();
     const projected = (await device.read(qkv)) as Float32Array;
     device.write(plan, planKeys({ qkv: projected, rows: ROWS, heads, kvHeads, headDim, frequencies: ropeFrequencies(rope) }));

@@ -110,7 +110,7 @@ export function stages<W, S>(
     const promptFrom = ends ? undefined : input.promptFrom;
     const attended = { norm: weight.attentionNorm, before: indices ? ws.gathered : ws.hidden, out: ws.middle, kept };
     addHalf(attended, (rec, residual, out) => {
-      const halfInput = behindNorm(rec, { x: ws.hidden, norm: weight.inputNorm, shift: weight.inputShift, eps, normed: ws.normed }, rows);
+      const halfInput = behindNorm(rec, { x: ws.hidden, norm: weight.inputNorm, eps, normed: ws.normed }, weight.inputShift, rows);
       if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
       const step = { indices, kept, promptFrom, residual, out };
       const { place, attention, share } = weight;
@@ -125,9 +125,11 @@ export function stages<W, S>(
     // A per-layer embedding is added after both halves, and the layer's scale applies to the result.
     const fed = weight.input ? { out: ws.layerInputs!.before } : { out: ws.hidden, scale: weight.scale };
     addHalf({ norm: weight.outputNorm, before: ws.middle, kept, ...fed }, (rec, residual, out) => {
-      const [norm, shift] = isParallel ? [weight.inputNorm, weight.inputShift] : [weight.mlpNorm, weight.mlpShift];
-      const x = isParallel ? attended.before : ws.middle;
-      const step = { input: behindNorm(rec, { x, norm, shift, eps, normed: ws.normed }, kept), residual, out, rows: kept, promptFrom };
+      const [x, norm, shift] = isParallel ? [attended.before, weight.inputNorm, weight.inputShift] : [ws.middle, weight.mlpNorm, weight.mlpShift]; // prettier-ignore
+      // Halves in parallel share their normed rows, unless the MLP has fewer.
+      const isNormed = isParallel && shift !== undefined && !indices;
+      const half = { x: isNormed ? ws.normed : x, norm: isNormed ? undefined : norm, eps, normed: ws.normed };
+      const step = { input: behindNorm(rec, half, shift, kept), residual, out, rows: kept, promptFrom };
       mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, step);
       if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
     });
@@ -206,7 +208,7 @@ function head<S>(
     if (input.logitIndices && rows > 0) gatherRows(rec, { x: own, indices: input.logitIndices, out: ws.last, rows });
     linear(rec, { x: input.logitIndices ? ws.last : own, weight, out: logits, rows });
   } else
-    normedLinear(rec, { input: behindNorm(rec, { x: ws.hidden, norm, shift, eps, normed: ws.last }, rows), weight, out: logits, rows });
+    normedLinear(rec, { input: behindNorm(rec, { x: ws.hidden, norm, eps, normed: ws.last }, shift, rows), weight, out: logits, rows });
   if (cap !== undefined) softCap(rec, { x: logits, cap, count: rows * logits.shape[1]! });
   trace?.('logits', logits);
 }
