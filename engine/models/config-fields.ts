@@ -88,10 +88,25 @@ export function layerTypes<Kind extends string>(json: Json, layers: number, know
   });
 }
 
-/** Throws EngineError('unsupported') unless a layer at least has attention. */
-export function expectAttention(kinds: readonly { readonly isRecurrent: boolean }[]): void {
-  if (kinds.some((kind) => !kind.isRecurrent)) return;
+/** By layer, its rotary embedding and whether it is recurrent. Throws EngineError('unsupported') unless a layer at least has attention. */
+export function recurrentKinds<Rope>(
+  layers: number,
+  rope: Rope,
+  isRecurrent: (layer: number) => boolean,
+): readonly { readonly rope: Rope; readonly isRecurrent: boolean }[] {
+  const kinds = Array.from({ length: layers }, (_, layer) => ({ rope, isRecurrent: isRecurrent(layer) }));
+  if (kinds.some((kind) => !kind.isRecurrent)) return kinds;
   throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one');
+}
+
+/** More taps than any short convolution has; a file with more is damaged. */
+const MOST_TAPS = 16;
+
+/** Reads the taps of a recurrent layer's short convolution. */
+export function convTaps(json: Json, field: string, fallback: number): number {
+  const taps = integer(json, field, fallback);
+  if (taps >= 2 && taps <= MOST_TAPS) return taps;
+  throw new EngineError('unsupported', `config.json: ${field} is ${taps}, expected 2 to ${MOST_TAPS}`);
 }
 
 /** Reads a soft cap; undefined = none, which a file may say by null. */

@@ -3,6 +3,7 @@ import { EngineError } from '../errors.ts';
 import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
 import { integer } from './config-fields.ts';
+import { MOST_GROUPS } from '../ops/experts.ts';
 import type { ExpertGroups } from '../ops/experts.ts';
 import type { ExpertsConfig } from './layers/mlp.ts';
 import { kindOf } from './layers/stack-config.ts';
@@ -54,9 +55,6 @@ export function sparseLayers(json: Json, layers: number): readonly boolean[] {
   return Array.from({ length: layers }, (_, layer) => (layer + 1) % step === 0 && !dense.includes(layer));
 }
 
-/** More groups than any model has, and as many as the kernel that chooses among them has room for. */
-const MOST_GROUPS = 32;
-
 /** Reads `n_group` and `topk_group`: the groups of experts, of which a row has the best few; undefined where it may have any expert. */
 export function expertGroups(json: Json, { count, perRow }: Pick<ExpertDefaults, 'count' | 'perRow'>): ExpertGroups | undefined {
   const [groups, kept] = [integer(json, 'n_group', 1), integer(json, 'topk_group', 1)];
@@ -66,6 +64,18 @@ export function expertGroups(json: Json, { count, perRow }: Pick<ExpertDefaults,
   if (kept === groups) return undefined;
   if (count / groups >= 2) return { count: groups, kept };
   throw new EngineError('unsupported', `config.json: n_group is ${groups} of ${count} experts, expected groups of at least 2`);
+}
+
+/** The config with experts in every layer, of as many columns as its MLP would have; `normalised`: the shares of a row's experts sum to 1. */
+export function withExpertsOnly(
+  config: DecoderStackConfig,
+  json: Json,
+  defaults: Omit<ExpertDefaults, 'intermediate'>,
+  normalised: boolean,
+): DecoderStackConfig {
+  const { intermediate, layers } = config;
+  const sizes = expertSizes(json, { ...defaults, intermediate }, 'intermediate_size');
+  return { ...config, experts: { ...sizes, shares: { normalised }, layers: new Array<boolean>(layers).fill(true) } };
 }
 
 /** The config with experts beside a shared expert of `shared` columns; layers without experts keep the MLP that `config` has. */

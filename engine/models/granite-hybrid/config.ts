@@ -1,7 +1,7 @@
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 import { describe } from '../../util/json.ts';
-import { expectAttention, expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
+import { convTaps, expectValue, integer, layerCount, layerTypes, number, recurrentKinds } from '../config-fields.ts';
 import { expertSizes } from '../experts-config.ts';
 import { mamba2 } from '../layers/mamba2.ts';
 import type { Mamba2Config } from '../layers/mamba2.ts';
@@ -19,8 +19,6 @@ const DEFAULTS = {
   shared_intermediate_size: 1024,
 };
 const EXPERTS = { count: 8, perRow: 2 };
-/** More taps than any convolution has; a file with more is damaged. */
-const MOST_TAPS = 16;
 /** Layer types, as published and as transformers 5 writes them. */
 const KNOWN = ['mamba', 'attention', 'linear_attention', 'full_attention'] as const;
 
@@ -42,8 +40,7 @@ export function parseGraniteHybridConfig(json: Json): DecoderStackConfig {
   const rope = hasRope(json) ? config.rope : { ...config.rope, scaling: { kind: 'none' as const } };
   const types = layerTypes({ layer_types: json['layer_types'] ?? json['layers_block_type'] }, layers, KNOWN);
   const isRecurrent = (layer: number): boolean => !types || types[layer] === 'mamba' || types[layer] === 'linear_attention';
-  const kinds = Array.from({ length: layers }, (_, layer) => ({ rope, isRecurrent: isRecurrent(layer) }));
-  expectAttention(kinds);
+  const kinds = recurrentKinds(layers, rope, isRecurrent);
   return {
     ...config,
     rope,
@@ -74,12 +71,10 @@ function mambaConfig(json: Json, hidden: number): Mamba2Config {
   const stateDim = integer(json, 'mamba_d_state', 256);
   const inner = integer(json, 'mamba_expand', 2) * hidden;
   const headDim = json['mamba_d_head'] === 'auto' ? inner / heads : integer(json, 'mamba_d_head', inner / heads);
-  const taps = integer(json, 'mamba_d_conv', 4);
+  const taps = convTaps(json, 'mamba_d_conv', 4);
   if (heads * headDim !== inner) throw new EngineError('invalid_model', `config.json: mamba_n_heads is ${heads} and mamba_d_head ${headDim}, expected a product of ${inner}, mamba_expand times hidden_size`); // prettier-ignore
   if (heads % groups !== 0) throw new EngineError('invalid_model', `config.json: mamba_n_heads is ${heads}, expected a multiple of mamba_n_groups, ${groups}`); // prettier-ignore
   if (headDim % 4 !== 0 || stateDim % 4 !== 0) throw new EngineError('unsupported', `config.json: mamba_d_head is ${headDim} and mamba_d_state ${stateDim}, expected multiples of 4`); // prettier-ignore
-  if (taps < 2 || taps > MOST_TAPS)
-    throw new EngineError('unsupported', `config.json: mamba_d_conv is ${taps}, expected 2 to ${MOST_TAPS}`);
   // The residual stream's eps is another (multipliers of llama/config.ts).
   const eps = number(json, 'rms_norm_eps', 1e-6);
   return { hidden, heads, headDim, groups, stateDim, taps, hasConvBias: json['mamba_conv_bias'] !== false, eps };

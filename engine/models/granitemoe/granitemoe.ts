@@ -1,6 +1,6 @@
 import type { Json } from '../../util/json.ts';
 import type { DecoderDefinition } from '../decoder.ts';
-import { expertSizes } from '../experts-config.ts';
+import { withExpertsOnly } from '../experts-config.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
 import { expertMlp } from '../layers/experts.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
@@ -17,13 +17,8 @@ const DEFAULTS = { vocab_size: 32_000, hidden_size: 4096, intermediate_size: 11_
 export function parseGraniteMoeConfig(json: Json): DecoderStackConfig {
   const settings = { ...DEFAULTS, ...json };
   const config = parseLlamaConfig({ ...settings, model_type: 'granite' });
-  const experts = {
-    ...expertSizes(settings, { count: 8, perRow: 2, intermediate: config.intermediate }, 'intermediate_size'),
-    // A softmax over the chosen experts equals a softmax over all, normalised over the chosen ones.
-    shares: { normalised: true },
-    layers: Array.from({ length: config.layers }, () => true),
-  };
-  return { ...config, experts };
+  // A softmax over the chosen experts equals a softmax over all, normalised over the chosen ones.
+  return withExpertsOnly(config, settings, { count: 8, perRow: 2 }, true);
 }
 
 const STACK = decoderStack({ parseConfig: parseGraniteMoeConfig, mlp: expertMlp('silu') });

@@ -90,7 +90,6 @@ export interface GatedMlpWorkspace {
 export const HIDDEN_ACTS = {
   silu: 'silu',
   gelu_pytorch_tanh: 'gelu_tanh',
-  gelu_new: 'gelu_tanh',
   relu2: 'relu2',
 } as const satisfies Readonly<Record<string, Activation>>;
 

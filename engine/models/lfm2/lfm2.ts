@@ -1,7 +1,6 @@
-import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 import { alignUp } from '../../util/math.ts';
-import { expectAttention, expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
+import { convTaps, expectValue, integer, layerCount, layerTypes, number, recurrentKinds } from '../config-fields.ts';
 import type { DecoderDefinition } from '../decoder.ts';
 import { expertSizes } from '../experts-config.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
@@ -25,8 +24,6 @@ const DEFAULTS = {
 const EXPERT_DEFAULTS = { ...DEFAULTS, hidden_size: 2048, intermediate_size: 7168 };
 /** Added to the sum of a row's shares before dividing by it (transformers, Lfm2MoeTopKRouter). */
 const SHARES_FLOOR = 1e-6;
-/** More taps than any convolution has; a file with more is damaged. */
-const MOST_TAPS = 16;
 
 /**
  * Reads config.json of LFM2, with experts or without. Throws EngineError naming the field that is wrong or beyond what the forward pass
@@ -37,17 +34,14 @@ export function parseLfm2Config(json: Json): DecoderStackConfig {
   const hasExperts = json['model_type'] === 'lfm2_moe';
   const settings = { ...(hasExperts ? EXPERT_DEFAULTS : DEFAULTS), ...json };
   const layers = layerCount(settings);
-  const taps = integer(json, 'conv_L_cache', 3);
-  if (taps < 2 || taps > MOST_TAPS)
-    throw new EngineError('unsupported', `config.json: conv_L_cache is ${taps}, expected 2 to ${MOST_TAPS}`);
+  const taps = convTaps(json, 'conv_L_cache', 3);
   // Early files have other names for three of the fields.
   const tied = json['tie_embedding'] ?? json['tie_word_embeddings'] ?? true;
   const columns = hasExperts ? integer(settings, 'intermediate_size') : mlpColumns(json);
   const own = { rms_norm_eps: number(json, 'norm_eps', 1e-5), intermediate_size: columns, tie_word_embeddings: tied };
   const config = parseLlamaConfig({ ...settings, ...own, layer_types: undefined });
   const types = layerTypes(json, layers, ['full_attention', 'conv']) ?? typesByIndex(json, layers);
-  const kinds = types.map((type) => ({ rope: config.rope, isRecurrent: type === 'conv' }));
-  expectAttention(kinds);
+  const kinds = recurrentKinds(layers, config.rope, (layer) => types[layer] === 'conv');
   const recurrent = kinds.some((kind) => kind.isRecurrent) ? shortConv({ hidden: config.hidden, taps }) : undefined;
   return { ...config, kinds, recurrent, qkNorm: true, experts: hasExperts ? lfm2Experts(json, layers) : undefined };
 }

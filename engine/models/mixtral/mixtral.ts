@@ -1,6 +1,6 @@
 import type { Json } from '../../util/json.ts';
 import type { DecoderDefinition } from '../decoder.ts';
-import { expertSizes } from '../experts-config.ts';
+import { withExpertsOnly } from '../experts-config.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
 import { expertMlp } from '../layers/experts.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
@@ -13,13 +13,7 @@ const DEFAULTS = { vocab_size: 32_000, hidden_size: 4096, intermediate_size: 14_
 /** Reads config.json of Mixtral. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
 export function parseMixtralConfig(json: Json): DecoderStackConfig {
   const settings = { ...DEFAULTS, ...json };
-  const config = parseLlamaConfig(settings);
-  const experts = {
-    ...expertSizes(settings, { count: 8, perRow: 2, intermediate: config.intermediate }, 'intermediate_size'),
-    shares: { normalised: true },
-    layers: Array.from({ length: config.layers }, () => true),
-  };
-  return { ...config, experts };
+  return withExpertsOnly(parseLlamaConfig(settings), settings, { count: 8, perRow: 2 }, true);
 }
 
 const STACK = decoderStack({ parseConfig: parseMixtralConfig, mlp: expertMlp('silu') });

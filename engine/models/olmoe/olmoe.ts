@@ -1,6 +1,6 @@
 import type { Json } from '../../util/json.ts';
 import { expectValue } from '../config-fields.ts';
-import { expertSizes } from '../experts-config.ts';
+import { withExpertsOnly } from '../experts-config.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
 import { expertMlp } from '../layers/experts.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
@@ -21,13 +21,8 @@ const DEFAULTS = {
 export function parseOlmoeConfig(json: Json): DecoderStackConfig {
   expectValue(json, 'clip_qkv', null);
   const settings = { ...DEFAULTS, ...json };
-  const config = parseLlamaConfig(settings);
-  const experts = {
-    ...expertSizes(settings, { count: 64, perRow: 8, intermediate: config.intermediate }, 'intermediate_size'),
-    shares: { normalised: json['norm_topk_prob'] === true },
-    layers: Array.from({ length: config.layers }, () => true),
-  };
-  return { ...config, qkNorm: 'full', experts };
+  const config: DecoderStackConfig = { ...parseLlamaConfig(settings), qkNorm: 'full' };
+  return withExpertsOnly(config, settings, { count: 64, perRow: 8 }, json['norm_topk_prob'] === true);
 }
 
 /** OLMoE: Llama with norms over all heads of queries and keys, and experts in every layer. Shapes and names: MODEL.md. */

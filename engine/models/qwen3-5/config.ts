@@ -1,6 +1,6 @@
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
-import { expectAttention, expectValue, integer, layerTypes } from '../config-fields.ts';
+import { convTaps, expectValue, integer, layerTypes, recurrentKinds } from '../config-fields.ts';
 import { expertSizes } from '../experts-config.ts';
 import { deltaNet } from '../layers/delta-net.ts';
 import type { DeltaNetConfig } from '../layers/delta-net.ts';
@@ -31,8 +31,6 @@ const EXPERT_DEFAULTS = {
   tie_word_embeddings: false,
   shared_expert_intermediate_size: 512,
 };
-/** More taps than any convolution has; a file with more is damaged. */
-const MOST_TAPS = 16;
 
 /**
  * Reads config.json of the text part of Qwen3.5 and 3.6, with experts or without. Throws EngineError naming the field that is wrong or
@@ -51,8 +49,7 @@ export function parseQwen35Config(json: Json): DecoderStackConfig {
   const types = layerTypes(json, layers, ['full_attention', 'linear_attention']);
   const interval = integer(json, 'full_attention_interval', 4);
   const isRecurrent = (layer: number): boolean => (types ? types[layer] === 'linear_attention' : (layer + 1) % interval !== 0);
-  const kinds = Array.from({ length: layers }, (_, layer) => ({ rope, isRecurrent: isRecurrent(layer) }));
-  expectAttention(kinds);
+  const kinds = recurrentKinds(layers, rope, isRecurrent);
   return {
     ...config,
     rope,
@@ -84,10 +81,9 @@ function deltaNetConfig(json: Json, hidden: number): DeltaNetConfig {
   const heads = integer(json, 'linear_num_value_heads', 32);
   const keyDim = integer(json, 'linear_key_head_dim', 128);
   const valueDim = integer(json, 'linear_value_head_dim', 128);
-  const taps = integer(json, 'linear_conv_kernel_dim', 4);
+  const taps = convTaps(json, 'linear_conv_kernel_dim', 4);
   if (heads % keyHeads !== 0) throw new EngineError('invalid_model', `config.json: linear_num_value_heads is ${heads}, expected a multiple of linear_num_key_heads, ${keyHeads}`); // prettier-ignore
   if (keyDim % 4 !== 0 || valueDim % 4 !== 0) throw new EngineError('unsupported', `config.json: linear_key_head_dim is ${keyDim} and linear_value_head_dim ${valueDim}, expected multiples of 4`); // prettier-ignore
-  if (taps < 2 || taps > MOST_TAPS) throw new EngineError('unsupported', `config.json: linear_conv_kernel_dim is ${taps}, expected 2 to ${MOST_TAPS}`); // prettier-ignore
   // Set only for GGUF files, whose metadata is read as a config.json.
   const isTiled = json['linear_value_heads_tiled'] === true;
   return { hidden, keyHeads, heads, keyDim, valueDim, taps, isTiled };

@@ -3,6 +3,7 @@ import type { Json } from '../../util/json.ts';
 import type { Architecture } from './family.ts';
 import type { Metadata } from './metadata.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
+import { SHARED } from './shared-experts.ts';
 
 const MULTIPLIERS = ['embedding_multiplier', 'residual_multiplier', 'attention_multiplier', 'logits_scaling'] as const;
 
@@ -43,7 +44,7 @@ export function graniteHybrid(experts: ReadonlyMap<string, string>): Omit<Archit
   return {
     parts: new Map([
       ...experts,
-      ...['gate', 'up', 'down'].map((part) => [`ffn_${part}_shexp`, `mlp.shared_expert.${part}_proj`] as const),
+      ...SHARED,
       ['ssm_in', 'mamba.in_proj'],
       ['ssm_conv1d', 'mamba.conv1d'],
       ['ssm_norm', 'mamba.norm'],

@@ -8,7 +8,7 @@ type Experts = Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>>;
 type Key = (rest: string) => string;
 
 /** Names of the shared expert's parts. */
-const SHARED = ['gate', 'up', 'down'].map((part) => [`ffn_${part}_shexp`, `mlp.shared_expert.${part}_proj`] as const);
+export const SHARED = ['gate', 'up', 'down'].map((part) => [`ffn_${part}_shexp`, `mlp.shared_expert.${part}_proj`] as const);
 
 /** Experts beside a shared one that a row of the router weights. */
 export function withGatedExpert({ parts, reads, settings }: Experts): Experts {
