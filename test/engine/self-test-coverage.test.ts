@@ -226,7 +226,7 @@ const SPOILED: readonly (readonly [string, string, string, readonly string[]])[]
   ['attention/alignment_stats.wgsl', 'squares = fma(d, d, squares)', 'squares = fma(d, d, 0.5 * squares)', ['alignment_matrix']],
   ['sample/token_candidates.wgsl', 'last_value - norm', 'last_value', ['token_candidates']],
   ['recurrent/causal_conv.wgsl', 'tails[(span.w', 'tails[(1u + span.w', ['causal_conv']],
-  ['recurrent/gated_delta_rule.wgsl', 'states[slot_at + row_at[c] + d4] = state', 'states[slot_at + row_at[c] + d4] = 0.99 * state', ['gated_delta_rule']],
+  ['recurrent/gated_delta_rule.wgsl', 'store_state(stop.x, head', 'state[0] *= 0.99; store_state(stop.x, head', ['gated_delta_rule']],
   ['recurrent/selective_scan.wgsl', 'fma(vec4<f32>(skip), x[c], sums[c])', 'fma(vec4<f32>(0.99 * skip), x[c], sums[c])', ['selective_scan']],
   ['experts/group_rows.wgsl', 'tile_experts[tile] = params.first_expert + e', 'tile_experts[tile] = params.first_expert', ['group_rows']],
   ['experts/expert_linear.wgsl', 'fma(a.w, w[j].w,', 'fma(0.0, w[j].w,', ['expert_linear']],
