@@ -85,7 +85,7 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
 
   test('a link is one once its address has come, and what is written before the end of an answer stays where it is', async () => {
     const items = Array.from({ length: 60 }, (_x, item) => `- item ${item} with some words\n`);
-    engine.options = { words: ['See [here].\n\n', ...items, '\nEnd.\n\n', '[here]: https://example.org/\n'], delay: 30 };
+    engine.options = { words: ['See [here].\n\n', ...items, '\nEnd.\n\n', '[here]: https://example.org/\n'], holdAfter: 50 };
     await page.fill('.composer textarea', 'Hi');
     await page.press('.composer textarea', 'Enter');
     const written = page.locator('.message.assistant[data-status="writing"] .markdown');
@@ -95,6 +95,7 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
       return element.querySelector('a') !== null;
     });
     expect(isLink).toBe(false);
+    engine.release();
     const answer = page.locator('.message.assistant[data-status="done"] .markdown').last();
     await answer.waitFor();
     expect(await answer.locator('p > a').getAttribute('href')).toBe('https://example.org/');

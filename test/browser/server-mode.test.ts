@@ -153,7 +153,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   test('what a model thinks first is folded away, can be read while it thinks, and is kept', async () => {
     const deltas = [...Array.from({ length: 50 }, () => ({ reasoning: 'Hm. ' })), { text: 'It is 4.' }];
     // Thinks until it is released.
-    const thinker = new FakeEngine({ deltas, delays: [0, 0, 600_000] });
+    const thinker = new FakeEngine({ deltas, holdAfter: 2 });
     const app = createChatApp({ engine: thinker, modelId: 'parley-chat', staticFolder: servers.staticFolder });
     const listener = await listen(app, { host: '127.0.0.1', port: 0 });
     const own = await openPage(await servers.browser.newContext(), `http://127.0.0.1:${listener.port}/`);
@@ -164,6 +164,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     const thoughts = answer.locator('.thoughts');
     await thoughts.getByText('Thinking, 4 characters').click();
     expect(await textOf(thoughts.locator('.markdown'))).toBe('Hm.');
+    thinker.options = { deltas };
     thinker.release();
     await answer.and(own.locator('[data-status="done"]')).waitFor();
     await thoughts.getByText('Thoughts, 200 characters').click();
@@ -182,7 +183,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await page.locator('.conversations > button').first().click();
     engine.options = { words: 'This is a sentence. '.repeat(20).split(/(?<= )/) };
     await ask(page, 'Go on');
-    engine.options = { delay: 50 };
+    engine.options = { holdAfter: 2 };
     await open('speech');
     await page.goto(`${url}#/chat`);
     await page.locator('.message.assistant').getByText('Speak').click();
@@ -212,7 +213,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     // What was read aloud before may be stopped only now.
     await expect.poll(() => engine.status().running).toBe(0);
     const before = engine.aborted;
-    engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
+    engine.options = { words: Array<string>(1000).fill('x '), holdAfter: 20 };
     await page.fill('.composer textarea', 'Go on');
     await page.press('.composer textarea', 'Enter');
     await page.waitForSelector('.message.assistant[data-status="writing"]');
@@ -261,7 +262,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await ask(page, 'Hi');
     const place = () => page.locator('.side.right .where').evaluate((element) => element.getBoundingClientRect().top);
     const [before, context] = [await place(), await page.getByText(/^\d+ of 1,024$/).innerText()];
-    engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
+    engine.options = { words: Array<string>(1000).fill('x '), holdAfter: 20 };
     await page.fill('.composer textarea', 'Go on');
     await page.press('.composer textarea', 'Enter');
     await page.waitForSelector('.message.assistant[data-status="writing"]');
@@ -330,7 +331,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   test('a server that is killed in the middle of an answer is named, and what it said stays', async () => {
     const mortal = await listen(createChatApp({ engine, modelId: 'parley-chat' }), { host: '127.0.0.1', port: 0 });
     await open('chat', `http://127.0.0.1:${mortal.port}/v1`);
-    engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
+    engine.options = { words: Array<string>(1000).fill('x '), holdAfter: 20 };
     await page.fill('.composer textarea', 'Go on');
     await page.press('.composer textarea', 'Enter');
     const answer = page.locator('.message.assistant').last();

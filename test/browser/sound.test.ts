@@ -350,12 +350,14 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
 
   test('a recording that another tab hears is shown as that, and not offered to be stopped or heard again here', async () => {
     const [first, second] = [await openPage(context, url, 'transcribe'), await openPage(context, url, 'transcribe')];
-    engine.options = { delay: 500 };
+    engine.options = { holdAfter: 1 };
     await first.locator('.intake input').setInputFiles({ name: 'two.wav', mimeType: 'audio/wav', buffer: tone(2) });
     await second.getByText('transcribing in another tab').waitFor();
     const buttons = (page: Page): Promise<string[]> => page.locator('.transcript > .row').last().locator('button').allInnerTexts();
     expect(await buttons(second)).toEqual(['Play', 'Delete']);
     expect(await buttons(first)).toEqual(['Play', 'Stop', 'Delete']);
+    engine.options = {};
+    engine.release();
     await second.waitForSelector('.transcript[data-status="done"]');
     expect(await buttons(second)).toContain('Again');
   });

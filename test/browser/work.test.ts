@@ -9,7 +9,7 @@ import type { FakeServers } from './fake-servers.ts';
 import { ask, downloaded, openPage, show, stored, textOf } from './playground.ts';
 
 /** An answer that takes some seconds, in a word every few milliseconds. */
-const LONG = { words: Array.from({ length: 400 }, (_, i) => `w${i} `), delay: 10 };
+const LONG = { words: Array.from({ length: 400 }, (_, i) => `w${i} `), delay: 10, holdAfter: 300 };
 
 describe.skipIf(findChromium() === undefined)('work is kept', () => {
   const engine = new FakeEngine();
@@ -154,13 +154,14 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
   test('takes are made while another view is open, and kept with their sound', async () => {
     const page = await openPage(context, url, 'speak');
     await page.waitForSelector('main.speak');
-    engine.options = { delay: 300 };
+    engine.options = { holdAfter: 2 };
     await page.fill('main textarea', 'One. Two. Three.');
     await page.locator('main form button').click();
     await page.waitForSelector('.take[data-status="making"]');
     await show(page, 'models');
     await show(page, 'speak');
     expect(await page.locator('.take').getAttribute('data-status')).toBe('making');
+    engine.release();
     await page.waitForSelector('.take[data-status="done"]');
     const before = await downloaded(page, 'Download WAV');
     expect(before.length).toBeGreaterThan(1000);
@@ -182,11 +183,13 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
       const buffer = Buffer.from(wavFile(samples, { encoding: 's16', sampleRate: 16000 }));
       await page.locator('.intake input').setInputFiles({ name, mimeType: 'audio/wav', buffer });
     };
-    engine.options = { delay: 300 };
+    engine.options = { holdAfter: 1 };
     await recording('two.wav', 2);
     await page.waitForSelector('.transcript[data-status="hearing"]');
     await show(page, 'chat');
     await show(page, 'transcribe');
+    engine.options = {};
+    engine.release();
     await page.waitForSelector('.transcript[data-status="done"]');
     const line = page.locator('.segments-list p').first();
     const said = async (): Promise<string> => (await page.locator('.segments-list p').allInnerTexts()).join(' ');
@@ -263,8 +266,8 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     const now = Date.now();
     await context.clock.install({ time: now });
     const [first, second] = [await openPage(context, url, 'speak'), await openPage(context, url, 'speak')];
-    // Long enough that it would still be made when the deletion can no longer be undone.
-    engine.options = { delays: [0, 4000] };
+    // It would still be made when the deletion can no longer be undone.
+    engine.options = { holdAfter: 1 };
     const { aborted } = engine;
     await first.fill('main textarea', 'One. Two. Three.');
     await first.locator('main form button').click();

@@ -32,6 +32,8 @@ export const VOICES: readonly string[] = [
 ];
 
 /** 64 pages of 16 tokens. */
+/** Milliseconds of a pause that only a release ends: nearly the most that a timer takes. */
+const HELD = 2e9;
 const FAKE_MEMORY: MemoryUse = { deviceBytes: 1e6, source: 'as set', fraction: 0.8, otherBytes: 0, weightBytes: 4000, activationBytes: 0, kvBytes: 1024, kvPages: 64, pageSize: 16, kvCacheDtype: 'f16' }; // prettier-ignore
 
 export const FAKE_INFO: EngineInfo = {
@@ -65,6 +67,8 @@ export interface FakeOptions {
   readonly delay?: number;
   /** The same for the first events, one after the other; the last of them goes for the rest. */
   readonly delays?: readonly number[];
+  /** Events after which a call waits until it is released, or ends. */
+  readonly holdAfter?: number;
   /** Thrown after this many events of a call (0 = at once). */
   readonly failAfter?: number;
   readonly failWith?: Error;
@@ -98,7 +102,7 @@ export class FakeEngine extends Refusing implements Engine {
   /** What its status says besides. */
   load: Partial<EngineStatus> = {};
   #running = 0;
-  readonly #released = new AbortController();
+  #released = new AbortController();
 
   constructor(options: FakeOptions = {}) {
     super();
@@ -167,9 +171,10 @@ export class FakeEngine extends Refusing implements Engine {
     return [];
   }
 
-  /** Every call goes on without its delays. */
+  /** Every call that runs goes on without its delays. */
   release(): void {
     this.#released.abort();
+    this.#released = new AbortController();
   }
 
   async close(): Promise<void> {
@@ -177,15 +182,22 @@ export class FakeEngine extends Refusing implements Engine {
   }
 
   async *#paced<Event>(events: Iterable<Event>, signal: AbortSignal): AsyncGenerator<Event> {
-    const { delay = 0, delays, failAfter, failWith = new EngineError('internal', 'the fake engine was told to fail') } = this.options;
+    const {
+      delay = 0,
+      delays,
+      holdAfter,
+      failAfter,
+      failWith = new EngineError('internal', 'the fake engine was told to fail'),
+    } = this.options;
+    const going = AbortSignal.any([signal, this.#released.signal]);
     let count = 0;
     let finished = false;
     this.#running++;
     try {
       for (const event of events) {
-        const wait = delays ? (delays[Math.min(count, delays.length - 1)] ?? 0) : delay;
+        const wait = count === holdAfter ? HELD : delays ? (delays[Math.min(count, delays.length - 1)] ?? 0) : delay;
         if (failAfter === count++) throw failWith;
-        if (wait) await pause(wait, AbortSignal.any([signal, this.#released.signal]));
+        if (wait) await pause(wait, going);
         if (signal.aborted) throw new EngineError('aborted', 'aborted');
         this.handedOut++;
         yield event;
