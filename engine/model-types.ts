@@ -54,6 +54,7 @@ export const MODEL_TYPES = {
   starcoder2: { task: 'chat', family: 'starcoder2' },
   stablelm: { task: 'chat', family: 'stablelm' },
   nemotron: { task: 'chat', family: 'nemotron' },
+  ernie4_5: { task: 'chat', family: 'ernie4-5' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

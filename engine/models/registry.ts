@@ -5,6 +5,7 @@ import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { COHERE } from './cohere/cohere.ts';
+import { ERNIE4_5 } from './ernie4-5/ernie4-5.ts';
 import { GEMMA } from './gemma/gemma.ts';
 import { GEMMA1 } from './gemma1/gemma1.ts';
 import { GEMMA3N } from './gemma3n/gemma3n.ts';
@@ -35,6 +36,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   gemma4: GEMMA4,
   arcee: ARCEE,
   cohere: COHERE,
+  'ernie4-5': ERNIE4_5,
   'granite-hybrid': GRANITE_HYBRID,
   ministral: MINISTRAL,
   mixtral: MIXTRAL,

@@ -93,7 +93,7 @@ export function normedLinear(rec: Recorder, { input, weight, bias, out, rows, pr
   linear(rec, { x: normedRows(rec, input, rows), weight, bias, out, rows, promptFrom });
 }
 
-export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
+export interface GatedLinearArgs extends NormedLinearArgs {
   /** Gates, then as many ups: [2 I, C]. */
   readonly weight: LinearWeight;
   readonly activation: Activation;
@@ -104,10 +104,13 @@ export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
 }
 
 /** out = act(gates of norm(x)) * ups of norm(x), with the bits of rmsNorm, linear and gateMul. */
-export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows, promptFrom, shape }: GatedLinearArgs): void {
-  const mayFuse = weight.parts.length === 1 && weight.outFeatures % 8 === 0 && !takesMatrices(rec.caps, weight, { rows, promptFrom });
+export function gatedLinear(rec: Recorder, args: GatedLinearArgs): void {
+  const { input, weight, bias, activation, gateUp, out, rows, promptFrom, shape } = args;
+  // No fused kernel has biases of gates and ups, which few models have.
+  const isWhole = !bias && weight.parts.length === 1 && weight.outFeatures % 8 === 0;
+  const mayFuse = isWhole && !takesMatrices(rec.caps, weight, { rows, promptFrom });
   if (mayFuse && fusedLinear(rec, { input, weight, activation, out, rows, shape })) return;
-  linear(rec, { x: normedRows(rec, input, rows), weight, out: gateUp, rows, promptFrom });
+  linear(rec, { x: normedRows(rec, input, rows), weight, bias, out: gateUp, rows, promptFrom });
   gateMul(rec, { gateUp, out, activation, rows });
 }
 

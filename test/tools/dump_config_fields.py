@@ -102,6 +102,7 @@ ROPES = {
     "ministral3": [dict(NO_ROPE), dict(rope_parameters=dict(YARN, type="yarn", mscale=1.0, mscale_all_dim=1.0))],
     "cohere": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "cohere2": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0)],
+    "ernie4_5": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "starcoder2": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "stablelm": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.5), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "nemotron": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.25)],

@@ -316,6 +316,11 @@ MODELS = {
         norm_topk_prob=False, routed_scaling_factor=0.7, tie_word_embeddings=False,
         rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
     ),
+    # Pairs of adjacent channels, biases in every product, three query heads on one of keys.
+    "ernie4_5": dict(
+        COMMON, model_type="ernie4_5", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
+        tie_word_embeddings=True, use_bias=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 

@@ -17,7 +17,7 @@ export interface MlpConfig {
   readonly hidden: number;
   /** Columns of a dense MLP: that of layers without experts, or the shared expert. */
   readonly intermediate: number;
-  /** The products of an MLP without a gate have biases. */
+  /** The products of an MLP have biases. */
   readonly mlpBias?: boolean | undefined;
   /** Mixture of experts; absent = all layers are dense. */
   readonly experts?: ExpertsConfig | undefined;
@@ -78,7 +78,11 @@ export interface MlpKind<Weights, Workspace> {
 /** Weights of a gated MLP. gate and up are merged at load, because they read the same input. */
 export interface GatedMlp {
   readonly gateUp: LinearWeight;
+  /** [2 I] */
+  readonly gateUpBias: Tensor | undefined;
   readonly down: LinearWeight;
+  /** [C], on the first rank only, so that it is added once. */
+  readonly downBias: Tensor | undefined;
 }
 
 export interface GatedMlpWorkspace {
@@ -102,27 +106,38 @@ export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<
   return {
     hiddenAct,
     widest: (_, { columns }) => 2 * sizeOf(columns),
-    async load(loader, at, { hidden, intermediate }, { columns }) {
+    async load(loader, at, { hidden, intermediate, mlpBias = false }, { columns }) {
       const isStacked = fused || loader.has(`${at}.gate_up_proj.weight`);
-      const gateUp = ['gate', 'up'].map((name, i) =>
+      const parts = ['gate', 'up'].map((name, i) =>
         isStacked
-          ? { name: `${at}.gate_up_proj.weight`, outFeatures: 2 * intermediate, rows: shifted(columns, i * intermediate) }
-          : { name: `${at}.${name}_proj.weight`, outFeatures: intermediate, rows: columns },
+          ? { name: `${at}.gate_up_proj`, size: 2 * intermediate, rows: shifted(columns, i * intermediate) }
+          : { name: `${at}.${name}_proj`, size: intermediate, rows: columns },
       );
+      const matrices = parts.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows }));
+      const biases = parts.map((part) => ({ ...part, name: `${part.name}.bias` }));
       return {
-        gateUp: await loader.mergedLinear(`${at}.gate_up`, gateUp, hidden),
+        gateUp: await loader.mergedLinear(`${at}.gate_up`, matrices, hidden),
+        gateUpBias: mlpBias ? await loader.mergedVector(`${at}.gate_up bias`, biases) : undefined,
         down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
+        downBias: mlpBias ? await firstBias(loader, `${at}.down_proj.bias`, hidden, columns) : undefined,
       };
     },
     workspace: (device, _, { columns }, rows) => ({
       gateUp: device.tensor('gate_up', 'f32', [rows, 2 * sizeOf(columns)]),
       activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]),
     }),
-    record(rec, { gateUp, down }, ws, { input, residual, out, ...rows }) {
-      gatedLinear(rec, { input, weight: gateUp, activation: HIDDEN_ACTS[hiddenAct], gateUp: ws.gateUp, out: ws.activated, ...rows });
-      linear(rec, { x: ws.activated, weight: down, residual, out, ...rows });
+    record(rec, { gateUp: weight, gateUpBias: bias, down, downBias }, { gateUp, activated }, { input, residual, out, ...rows }) {
+      gatedLinear(rec, { input, weight, bias, activation: HIDDEN_ACTS[hiddenAct], gateUp, out: activated, ...rows });
+      linear(rec, { x: activated, weight: down, bias: downBias, residual, out, ...rows });
     },
   };
+}
+
+/** A bias [C] that the first rank alone adds. */
+async function firstBias(loader: WeightLoader, name: string, hidden: number, columns: Range): Promise<Tensor | undefined> {
+  if (columns.from === 0) return loader.tensor(name, [hidden]);
+  loader.skip(name);
+  return undefined;
 }
 
 function shifted({ from, to }: Range, by: number): Range {
@@ -152,13 +167,11 @@ export function plainMlp(
     widest: (_, { columns }) => sizeOf(columns),
     async load(loader, at, { hidden, intermediate, mlpBias = false }, { columns }) {
       const [up, down] = [`${at}.${upName}`, `${at}.${downName}`];
-      const isFirst = columns.from === 0;
-      if (mlpBias && !isFirst) loader.skip(`${down}.bias`);
       return {
         up: await loader.linear(`${up}.weight`, intermediate, hidden, { rows: columns }),
         upBias: mlpBias ? await loader.mergedVector(`${up}.bias`, [{ name: `${up}.bias`, size: intermediate, rows: columns }]) : undefined,
         down: await loader.linear(`${down}.weight`, hidden, intermediate, { columns }),
-        downBias: mlpBias && isFirst ? await loader.tensor(`${down}.bias`, [hidden]) : undefined,
+        downBias: mlpBias ? await firstBias(loader, `${down}.bias`, hidden, columns) : undefined,
       };
     },
     workspace: (device, _, { columns }, rows) => ({ activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]) }),

@@ -28,6 +28,7 @@ const THETAS: Readonly<Record<string, number>> = {
   lfm2_moe: 1e6,
   cohere: 500_000,
   gpt_oss: 150_000,
+  ernie4_5: 500_000,
 };
 /** Types that rotate a part of a head's channels where the file says so. */
 const PARTIAL = ['phi3', 'stablelm', 'nemotron'];
@@ -46,6 +47,7 @@ const WITHOUT_WINDOWS = [
   'cohere',
   'stablelm',
   'nemotron',
+  'ernie4_5',
 ];
 /** Types with multipliers. */
 const GRANITES = ['granite', 'granitemoehybrid'];

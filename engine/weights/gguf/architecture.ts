@@ -89,6 +89,16 @@ function stablelm(): Architecture {
   };
 }
 
+/** ERNIE 4.5. As Command R's, rows keep Hugging Face's order, whose pairs are adjacent (conversion/ernie.py). */
+function ernie(): Architecture {
+  return {
+    modelType: 'ernie4_5',
+    permuted: false,
+    activation: 'silu',
+    settings: (_, _key, { has }) => ({ use_bias: has('blk.0.attn_q.bias') }),
+  };
+}
+
 /** Name of the tensor with each expert's gates, then its ups. */
 const FUSED_EXPERTS = 'mlp.experts.gate_up_proj';
 
@@ -302,6 +312,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['starcoder2', starcoder2()],
   ['stablelm', stablelm()],
   ['nemotron', { modelType: 'nemotron', permuted: false, activation: 'relu2', layerNormEps: 'norm_eps', normOffset: 1 }],
+  ['ernie4_5', ernie()],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
   ['olmoe', { modelType: 'olmoe', permuted: false, activation: 'silu', ...expertsOnly(false) }],

@@ -1,0 +1,31 @@
+/** Dense families of one or two types as GGUF files (conversion/ernie.py): the logits are transformers'. */
+import { afterAll, beforeAll, test } from 'vitest';
+import type { Device } from '../../engine/gpu/device.ts';
+import { testDevice } from '../support/device.ts';
+import { ggufFile } from '../support/gguf-file.ts';
+import type { Stored } from '../support/gguf-file.ts';
+import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, metadataOf, u32 } from '../support/gguf-fixtures.ts';
+
+let device: Device;
+beforeAll(async () => {
+  device = await testDevice();
+});
+afterAll(() => device.close());
+
+/** The settings of a fixture of two layers, six query heads over two of keys, each of 24 channels. */
+const COMMON: Readonly<Record<string, Stored>> = {
+  block_count: u32(2), context_length: u32(512), embedding_length: u32(48), feed_forward_length: u32(64), 'attention.head_count': u32(6),
+  'attention.head_count_kv': u32(2), 'attention.key_length': u32(24), 'attention.value_length': u32(24), 'rope.dimension_count': u32(24),
+  'rope.freq_base': f32(1e4),
+}; // prettier-ignore
+
+/** Names of parts, and of their biases. */
+function withBiases(parts: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return { ...parts, ...Object.fromEntries(Object.entries(parts).map(([part, stored]) => [`${part}.bias`, `${stored}.bias`])) };
+}
+
+test('ernie4_5: pairs of adjacent channels in the order of transformers, biases: the logits are transformers', async () => {
+  const tensors = await converted('ernie4_5', { top: TOP, parts: withBiases({ ...LLAMA, ...PARTS }) });
+  const metadata = metadataOf('ernie4_5', { ...COMMON, 'attention.layer_norm_rms_epsilon': f32(1e-5) });
+  await expectFixtureLogits(device, 'ernie4_5', ggufFile({ metadata, tensors }));
+});
