@@ -14,6 +14,7 @@ import { GLM4_MOE } from './glm4-moe/glm4-moe.ts';
 import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
 import { GRANITE_HYBRID } from './granite-hybrid/granite-hybrid.ts';
 import { GRANITE_MOE } from './granitemoe/granitemoe.ts';
+import { HUNYUAN } from './hunyuan/hunyuan.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
 import { MINISTRAL } from './ministral/ministral.ts';
@@ -38,6 +39,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   cohere: COHERE,
   'ernie4-5': ERNIE4_5,
   'granite-hybrid': GRANITE_HYBRID,
+  hunyuan: HUNYUAN,
   ministral: MINISTRAL,
   mixtral: MIXTRAL,
   nemotron: NEMOTRON,

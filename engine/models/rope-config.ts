@@ -11,6 +11,8 @@ interface Allowed {
   readonly partial?: boolean;
   /** Rotary base where the file has none; default 10,000. */
   readonly theta?: number | undefined;
+  /** The family's `dynamic` scaling may have a fixed `alpha`. */
+  readonly alpha?: boolean;
 }
 
 const ORIGINAL = 'original_max_position_embeddings';
@@ -38,7 +40,7 @@ export function readRope(
   json: Json,
   parameters: Json,
   headDim: number,
-  { partial = false, theta: usual = 10_000 }: Allowed = {},
+  { partial = false, theta: usual = 10_000, alpha = false }: Allowed = {},
 ): RopeConfig {
   const theta = number(parameters, 'rope_theta', number(json, 'rope_theta', usual));
   if (theta <= 0) throw new EngineError('invalid_model', `config.json: rope_theta is ${theta}, expected a positive number`);
@@ -72,6 +74,7 @@ export function readRope(
       attentionFactor: yarnAttention(parameters, by),
     };
   } else if (kind === 'longrope') scaling = longRope(json, parameters, rotary);
+  else if (kind === 'dynamic' && alpha && parameters['alpha']) scaling = { kind: 'alpha', alpha: factor('alpha') };
   // Dynamic scaling only applies beyond max_position_embeddings, which sequences here never exceed.
   else if (kind === 'dynamic') factor('factor');
   else if (kind !== 'default') {

@@ -234,6 +234,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   gather_rows: ({ p }) => ({ bytes: { x: f32(p['rows']!, 4 * p['c4']!), out: f32(p['rows']!, 4 * p['c4']!) } }),
   copy_rows: ({ p }) => ({ bytes: { x: 2 * f32(p['count']!, 4 * p['c4']!) } }),
   qk_norm: ({ p }) => ({ bytes: { qkv: 2 * f32(p['rows']!, p['width']!) } }),
+  rope_norm: ({ p, v }) => ({ bytes: { qkv: 2 * f32(p['rows']!, p['heads']! + 2 * p['kv_heads']!, 8 * v['D8']!) } }),
   dense_store: ({ p, b }) => {
     const size = f32(p['rows']!, 4 * p['c4']!);
     return { bytes: { x: Math.min(b['x']!.byteLength, size), cache: size } };

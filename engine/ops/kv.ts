@@ -213,7 +213,7 @@ export function storeFragment({ textures }: Variant): string {
 
 export const ROPE_KV_STORE = defineKernel({
   file: 'kv/rope_kv_store.wgsl',
-  fragments: (v) => [kvFragment(v), 'lib/rope_store.wgsl', storeFragment(v)],
+  fragments: (v) => [kvFragment(v), 'lib/turned.wgsl', 'lib/rope_store.wgsl', storeFragment(v)],
   bindings: { qkv: 'read', cos_sin: 'read', positions: 'read', slots: 'read', q: 'write', k_pages: 'update', v_pages: 'update' },
   params: { heads: 'u32', kv_heads: 'u32', new_heads: 'u32' },
   overrides: { WG: 'u32', D8: 'u32' },

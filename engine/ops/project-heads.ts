@@ -59,7 +59,7 @@ export const PROJECT_HEADS_MANY = defineKernel({
 }); // prettier-ignore
 
 function placesFragments(v: Variant): readonly string[] {
-  return [kvFragment({ storage: v.consts?.['HALF_PAGES'] ? 'f16' : 'f32' }), 'lib/rope_store.wgsl', storeFragment(v)];
+  return [kvFragment({ storage: v.consts?.['HALF_PAGES'] ? 'f16' : 'f32' }), 'lib/turned.wgsl', 'lib/rope_store.wgsl', storeFragment(v)];
 }
 
 export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv' | 'rows'>, PromptRows {

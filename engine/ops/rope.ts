@@ -65,6 +65,11 @@ export type RopeScaling =
       readonly pairs: number;
       readonly factor: number;
     }
+  | {
+      /** NTK-aware scaling by a fixed alpha: the base times alpha ** (D / (D - 2)), for texts of any length. */
+      readonly kind: 'alpha';
+      readonly alpha: number;
+    }
   /** No channel is rotated. */
   | { readonly kind: 'none' };
 
@@ -89,8 +94,9 @@ export function ropeFrequencies(config: RopeConfig): Float64Array {
 
 /** Frequencies of the pairs of the first `rotary` channels, scaled as the config says: [rotary/2]. */
 function rotatedFrequencies({ theta, scaling }: RopeConfig, rotary: number): Float64Array {
-  const frequencies = Float64Array.from({ length: rotary / 2 }, (_, i) => theta ** (-2 * i / rotary)); // prettier-ignore
-  if (!scaling) return frequencies;
+  const base = scaling?.kind === 'alpha' ? theta * scaling.alpha ** (rotary / (rotary - 2)) : theta;
+  const frequencies = Float64Array.from({ length: rotary / 2 }, (_, i) => base ** (-2 * i / rotary)); // prettier-ignore
+  if (!scaling || scaling.kind === 'alpha') return frequencies;
   if (scaling.kind === 'linear') return frequencies.map((f) => f / scaling.factor);
   if (scaling.kind === 'proportional') return frequencies.map((f, i) => (i < scaling.pairs ? f / scaling.factor : 0));
   if (scaling.kind === 'none') return frequencies.fill(0);
@@ -190,4 +196,34 @@ export function qkNorm(rec: Recorder, { qkv, weight, full = false, values = fals
   const { wg, variant } = reduceVariant(rec.caps, sizes.channels);
   const workgroups = [rows * (sizes.heads + sizes.kv_heads + sizes.value_heads)];
   rec.dispatch(QK_NORM, { ...variant, overrides: { WG: wg } }, { weight, qkv }, { rows, ...sizes, width, eps }, workgroups);
+}
+
+export const ROPE_NORM = defineKernel({
+  file: 'rope/rope_norm.wgsl',
+  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v), 'lib/turned.wgsl'],
+  bindings: { weight: 'read', cos_sin: 'read', positions: 'read', qkv: 'update' },
+  params: { rows: 'u32', heads: 'u32', kv_heads: 'u32', eps: 'f32' },
+  overrides: { WG: 'u32', D8: 'u32' },
+});
+
+export interface RopeNormArgs extends Omit<QKNormArgs, 'full' | 'values'> {
+  /** From ropeTable. */
+  readonly cosSin: Tensor;
+  /** [T] u32. */
+  readonly positions: Tensor;
+}
+
+/** Rotates queries and keys, and then norms each head (Hunyuan). */
+export function ropeNorm(rec: Recorder, { qkv, weight, cosSin, positions, heads, kvHeads, eps, rows }: RopeNormArgs): void {
+  const headDim = weight.size / (kvHeads === 0 ? 1 : 2);
+  assert(headDim % 8 === 0, `rope_norm: head dim ${headDim}, expected a multiple of 8`);
+  const { wg, variant } = reduceVariant(rec.caps, headDim);
+  const bindings = { weight, cos_sin: cosSin, positions, qkv };
+  const params = { rows, heads, kv_heads: kvHeads, eps };
+  rec.dispatch(ROPE_NORM, { ...variant, overrides: { WG: wg, D8: headDim / 8 } }, bindings, params, [rows * (heads + kvHeads)]);
+}
+
+/** The table of a rotation that leaves heads as they are, with position 0 alone. */
+export function stillTable(device: Device, headDim: number): Tensor {
+  return ropeTable(device, { theta: 1, headDim, scaling: { kind: 'none' } }, 1);
 }

@@ -3,7 +3,7 @@ import type { Kernel } from '../gpu/kernel.ts';
 import { GATE_CLAMPED, GATE_SLICE, GATE_SPARSE, MUL_SIGMOID, SOFT_CAP, gateClamped, gateSlice, gateSparse, mulSigmoid, softCap } from '../ops/activation.ts'; // prettier-ignore
 import { BINARY, add, mul } from '../ops/elementwise.ts';
 import { MATCH_RMS, matchRms } from '../ops/norm.ts';
-import { QK_NORM, qkNorm } from '../ops/rope.ts';
+import { QK_NORM, ROPE_NORM, qkNorm, ropeFrequencies, ropeNorm, ropeTable } from '../ops/rope.ts';
 import { COPY_ROWS, FROM_DEVICE, GATHER_ROWS, RESOLVE_TOKENS, copyRows, gatherRows, resolveTokens } from '../ops/sample.ts';
 import { CORRECT_STREAMS, PREDICT_STREAMS, correctFirst, correctStreams, predictStreams } from '../ops/streams.ts';
 import * as plain from './plain.ts';
@@ -22,6 +22,22 @@ const checkHeadNorm: CheckMaker = ({ overrides = {} }, bench) => {
   const [qkv, weight] = [bench.floats([2, 4 * headDim]), bench.floats([2, headDim])];
   const expected = layers.qkNorm(qkv.values, weight.values, shape);
   return { record: (rec) => qkNorm(rec, { ...shape, qkv: qkv.tensor, weight: weight.tensor }), out: qkv.tensor, expected, tolerance: 1e-9 };
+};
+
+/** As checkHeadNorm, of heads that are rotated first. */
+const checkRopeNorm: CheckMaker = ({ overrides = {} }, bench) => {
+  const headDim = 8 * overrides['D8']!;
+  const shape = { rows: 2, heads: 2, kvHeads: 1, headDim, eps: EPS };
+  const rope = { theta: 10_000, headDim, scaling: undefined };
+  const [qkv, weight, places] = [bench.floats([2, 4 * headDim]), bench.floats([2, headDim]), [5, 2]];
+  const given = {
+    qkv: qkv.tensor,
+    weight: weight.tensor,
+    cosSin: bench.keep(ropeTable(bench.device, rope, 6)),
+    positions: bench.words(places),
+  };
+  const expected = layers.ropeNorm(qkv.values, weight.values, shape, places, Float32Array.from(ropeFrequencies(rope)));
+  return { record: (rec) => ropeNorm(rec, { ...shape, ...given }), out: qkv.tensor, expected, tolerance: 1e-8 };
 };
 
 const checkMatchRms: CheckMaker = ({ overrides = {} }, bench) => {
@@ -158,6 +174,7 @@ const checkResolve: CheckMaker = (_, bench) => {
 /** Checks by kernel. */
 export const LAYER_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [QK_NORM, checkHeadNorm],
+  [ROPE_NORM, checkRopeNorm],
   [MATCH_RMS, checkMatchRms],
   [GATE_SPARSE, checkSparse],
   [GATE_SLICE, checkSlice],

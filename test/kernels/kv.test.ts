@@ -4,7 +4,7 @@ import { planKeys } from '../../engine/ops/key-plan.ts';
 import { APART_CHANNELS, NO_SLOT, createKVCache, growKVCache, pageBytes, ropeKVStore } from '../../engine/ops/kv.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
 import type { KVCache } from '../../engine/ops/kv.ts';
-import { qkNorm, ropeFrequencies, ropeTable } from '../../engine/ops/rope.ts';
+import { qkNorm, ropeFrequencies, ropeNorm, ropeTable } from '../../engine/ops/rope.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import * as kvReference from '../reference/kv.ts';
 import * as ropeReference from '../reference/rope.ts';
@@ -75,6 +75,29 @@ function qkNormCase({ rows, heads, kvHeads, headDim }: Shape, { full = false, va
         outputs: { qkv: { dtype: 'f32', shape, initial: qkv.values } },
         run: (rec, t) => qkNorm(rec, { qkv: t['qkv']!, weight: t['weight']!, full, values, heads, kvHeads, eps: 1e-6, rows }),
         expected: { qkv: ropeReference.qkNorm(qkv.values, weight.values, { rows, heads, kvHeads, headDim, eps: 1e-6, full, values }) },
+      };
+    },
+  };
+}
+
+function ropeNormCase({ rows, heads, kvHeads, headDim }: Shape): KernelCase {
+  return {
+    name: `rope_norm handles ${rows} rows of ${heads} over ${kvHeads} heads of ${headDim}`,
+    build(rng) {
+      const shape = [rows, (heads + 2 * kvHeads) * headDim];
+      const qkv = randomTensor(rng, shape, 3);
+      const weight = randomTensor(rng, [kvHeads > 0 ? 2 : 1, headDim]);
+      const positions = Uint32Array.from({ length: rows }, (_, i) => (37 * i + 3) % 500);
+      const rope = { theta: 10000, headDim, scaling: undefined };
+      const sizes = { rows, heads, kvHeads, headDim, eps: 1e-6 };
+      return {
+        inputs: { weight, positions: { dtype: 'u32', shape: [rows], values: positions } },
+        outputs: { qkv: { dtype: 'f32', shape, initial: qkv.values } },
+        run(rec, t, device) {
+          const cosSin = ropeTable(device, rope, 500);
+          ropeNorm(rec, { ...sizes, qkv: t['qkv']!, weight: t['weight']!, positions: t['positions']!, cosSin });
+        },
+        expected: { qkv: ropeReference.ropeNorm(qkv.values, weight.values, sizes, positions, Float32Array.from(ropeFrequencies(rope))) },
       };
     },
   };
@@ -257,7 +280,9 @@ describeKernels('kv', [
   ...shapes.flatMap((shape) => [storeCase(shape, 'f32'), storeCase(shape, 'f16')]),
   ...shapes.flatMap((shape) => [qkNormCase(shape, {}), qkNormCase(shape, { full: true })]),
   qkNormCase({ rows: 3, heads: 5, kvHeads: 2, headDim: 80 }, { values: true }),
+  ...shapes.map(ropeNormCase),
   // The queries of a layer that has no keys of its own.
+  ropeNormCase({ rows: 3, heads: 5, kvHeads: 0, headDim: 24 }),
   qkNormCase({ rows: 3, heads: 5, kvHeads: 0, headDim: 24 }, {}),
   ...(['f32', 'f16'] as const).map((dtype) => storeCase({ rows: 3, heads: 6, kvHeads: 2, headDim: 24 }, dtype, true)),
 ]);

@@ -1,4 +1,4 @@
-/** Dense families of one or two types as GGUF files (conversion/ernie.py): the logits are transformers'. */
+/** Dense families of one or two types as GGUF files (conversion/ernie.py, hunyuan.py): the logits are transformers'. */
 import { afterAll, beforeAll, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { testDevice } from '../support/device.ts';
@@ -28,4 +28,14 @@ test('ernie4_5: pairs of adjacent channels in the order of transformers, biases:
   const tensors = await converted('ernie4_5', { top: TOP, parts: withBiases({ ...LLAMA, ...PARTS }) });
   const metadata = metadataOf('ernie4_5', { ...COMMON, 'attention.layer_norm_rms_epsilon': f32(1e-5) });
   await expectFixtureLogits(device, 'ernie4_5', ggufFile({ metadata, tensors }));
+});
+
+test('hunyuan-dense: the base with its alpha, norms behind the rotation: the logits are transformers', async () => {
+  const parts = { ...LLAMA, ...PARTS, 'self_attn.query_layernorm': 'attn_q_norm', 'self_attn.key_layernorm': 'attn_k_norm' };
+  const tensors = await converted('hunyuan_v1_dense', { top: TOP, parts });
+  const settings: Record<string, Stored> = {
+    ...COMMON, 'attention.layer_norm_rms_epsilon': f32(1e-5), 'rope.freq_base': f32(1e4 * 50 ** (24 / 22)),
+    'rope.scaling.type': { type: 'string', value: 'none' }, 'rope.scaling.factor': f32(1), 'rope.scaling.original_context_length': u32(262_144),
+  }; // prettier-ignore
+  await expectFixtureLogits(device, 'hunyuan_v1_dense', ggufFile({ metadata: metadataOf('hunyuan-dense', settings), tensors }));
 });

@@ -12,4 +12,4 @@ export function rotate(x: ArrayLike<number>, from: number, frequencies: ArrayLik
   return out;
 }
 
-export { qkNorm } from '../../engine/runner/plain/layers.ts';
+export { qkNorm, ropeNorm } from '../../engine/runner/plain/layers.ts';

@@ -103,6 +103,12 @@ ROPES = {
     "cohere": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "cohere2": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0)],
     "ernie4_5": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
+    "hunyuan_v1_dense": [
+        dict(NO_ROPE),
+        dict(NO_ROPE, rope_theta=7000.0, rope_scaling=dict(type="dynamic", factor=1.0, alpha=1000.0)),
+        dict(rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, factor=2.0)),
+        dict(rope_parameters=dict(rope_type="linear", factor=2.0)),
+    ],
     "starcoder2": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "stablelm": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.5), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "nemotron": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.25)],

@@ -321,6 +321,11 @@ MODELS = {
         COMMON, model_type="ernie4_5", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
         tie_word_embeddings=True, use_bias=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
+    # Norms of queries and keys behind the rotation, whose base is stretched; three query heads on one of keys.
+    "hunyuan_v1_dense": dict(
+        COMMON, model_type="hunyuan_v1_dense", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
+        tie_word_embeddings=True, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, factor=1.0, alpha=50.0),
+    ),
 }
 
 

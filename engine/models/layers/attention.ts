@@ -17,8 +17,8 @@ import type { LinearWeight } from '../../ops/weight.ts';
 import { projectHeads } from '../../ops/project-heads.ts';
 import { pagedAttention } from '../../ops/paged-attention.ts';
 import type { AttentionScores, PagedAttentionArgs } from '../../ops/paged-attention.ts';
-import { qkNorm } from '../../ops/rope.ts';
-import type { RopeConfig } from '../../ops/rope.ts';
+import { qkNorm, ropeNorm, stillTable } from '../../ops/rope.ts';
+import type { RopeConfig, RopeNormArgs } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
@@ -44,8 +44,8 @@ export interface AttentionConfig {
   readonly isGated?: boolean | undefined;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
-  /** Norms of queries and keys: true = per head, 'full' = over all heads. */
-  readonly qkNorm: boolean | 'full';
+  /** Norms of queries and keys: true = per head, 'full' = over all heads, 'rotated' = per head, behind the rotation. */
+  readonly qkNorm: boolean | 'full' | 'rotated';
   /** Values are normed per head too, without weights. */
   readonly valueNorm?: boolean | undefined;
   /** Values are the output of k_proj, before norm and rotary embedding. */
@@ -82,6 +82,8 @@ export interface Attention {
   readonly qkNorm: Tensor | undefined;
   readonly valueNorm: boolean;
   readonly qkNormFull: boolean;
+  /** [1, D]: the table with which heads that are normed behind their rotation are not rotated again; undefined where norms come first. */
+  readonly still: Tensor | undefined;
   /** [H D, C]: the gate of gated attention. */
   readonly gate: LinearWeight | undefined;
   /** [H]: attention sinks of the rank's heads. */
@@ -96,6 +98,7 @@ export interface AttentionWorkspace {
   readonly attended: Tensor; // [T, H D]
   readonly gate: Tensor | undefined; // [T, H D]
   readonly gathered: Tensor; // [B, H D] of the rows that give logits
+  readonly origin: Tensor | undefined; // [T] u32: zeros, the positions that go with Attention.still
 }
 
 /** The share of an attention layer that a shard holds; throws EngineError('unsupported') where it cannot be split. */
@@ -161,6 +164,7 @@ export async function loadAttention(
     qkvBias: config.qkvBias ? await loader.mergedVector(`${at}.qkv bias`, biases) : undefined,
     qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms, config.normOffset) : undefined,
     qkNormFull: full,
+    still: config.qkNorm === 'rotated' ? stillTable(loader.device, headDim) : undefined,
     valueNorm: config.valueNorm === true && hasKeys,
     gate: isGated ? await loader.mergedLinear(`${at}.gate`, matrices(gates), hidden) : undefined,
     sinks: config.hasSinks ? await loader.mergedVector(`${at}.sinks`, [{ name: `${at}.sinks`, size: heads, rows: q }]) : undefined,
@@ -200,7 +204,7 @@ function rowsOf(channels: readonly Range[], stride: number, heads: Range, before
 /** Allocates activations for `rows` rows of a batch, at most `logitRows` of them with logits. */
 export function attentionWorkspace(
   device: TensorMaker,
-  { isGated = false }: AttentionConfig,
+  { isGated = false, qkNorm }: AttentionConfig,
   { heads, headDim, widest }: AttentionShare,
   rows: number,
   logitRows: number,
@@ -211,6 +215,7 @@ export function attentionWorkspace(
     attended: device.tensor('attended', 'f32', [rows, heads * headDim]),
     gate: isGated ? device.tensor('attention gate', 'f32', [rows, heads * headDim]) : undefined,
     gathered: device.tensor('gathered attended', 'f32', [logitRows, heads * headDim]),
+    origin: qkNorm === 'rotated' ? device.tensor('origin', 'u32', [rows]) : undefined,
   };
 }
 
@@ -231,16 +236,30 @@ export interface AttentionStep {
   readonly out: Tensor;
 }
 
-/** qkv = the merged projection of the input, with biases and with norms of queries, keys and values. */
+/** A rotation, and the positions of rows. */
+type Rotation = Pick<RopeNormArgs, 'cosSin' | 'positions'>;
+
+/**
+ * qkv = the merged projection of the input, with biases and with norms of queries, keys and values; `rotation`: for norms behind it, by
+ * default that of position 0.
+ */
 export function projectQKV(
   rec: Recorder,
   weights: Attention,
   { heads, newHeads }: Pick<AttentionShare, 'heads' | 'newHeads'>,
-  { input, qkv, rows, promptFrom }: { readonly input: NormedRows; readonly qkv: Tensor } & PromptRows,
+  {
+    input,
+    qkv,
+    rotation,
+    rows,
+    promptFrom,
+  }: { readonly input: NormedRows; readonly qkv: Tensor; readonly rotation?: Rotation } & PromptRows,
 ): void {
   normedLinear(rec, { input, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows, promptFrom });
   const { qkNorm: weight, qkNormFull: full, valueNorm: values } = weights;
-  if (weight) qkNorm(rec, { qkv, weight, full, values, heads, kvHeads: newHeads, eps: input.eps, rows });
+  const norm = weight && { qkv, weight, heads, kvHeads: newHeads, eps: input.eps, rows };
+  if (norm && weights.still && rotation) ropeNorm(rec, { ...norm, ...rotation });
+  else if (norm) qkNorm(rec, { ...norm, full, values });
 }
 
 /** out = residual + attention(input) for the kept rows; keys and values of all rows are stored in the pages. */
@@ -281,10 +300,10 @@ export function leaveKeys(
   const slots = kv.layers[layer]!.window === undefined ? batch.slots : batch.windowSlots;
   const places = { queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows, promptFrom };
   const { qkv: weight, qkvBias: bias, qkNorm: headNorm } = weights;
-  const alike = !weights.qkNormFull && !weights.valueNorm;
+  const alike = !weights.qkNormFull && !weights.valueNorm && !weights.still;
   if (!alike || !projectHeads(rec, { input, weight, bias, headNorm, ...places })) {
-    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rows, promptFrom });
-    ropeKVStore(rec, { qkv: ws.qkv, ...places });
+    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rotation: { cosSin, positions }, rows, promptFrom });
+    ropeKVStore(rec, { qkv: ws.qkv, ...places, ...(weights.still && { cosSin: weights.still, positions: ws.origin! }) });
   }
 }
 

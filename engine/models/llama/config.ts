@@ -48,6 +48,7 @@ const WITHOUT_WINDOWS = [
   'stablelm',
   'nemotron',
   'ernie4_5',
+  'hunyuan_v1_dense',
 ];
 /** Types with multipliers. */
 const GRANITES = ['granite', 'granitemoehybrid'];
@@ -70,7 +71,7 @@ export function parseLlamaConfig(given: Json): DecoderStackConfig {
   }
   expectValue(json, 'mlp_bias', false);
   const layers = layerCount(json);
-  const rope = parseRope(json, headDim, { partial: PARTIAL.includes(type), theta: THETAS[type] });
+  const rope = parseRope(json, headDim, { partial: PARTIAL.includes(type), theta: THETAS[type], alpha: type === 'hunyuan_v1_dense' });
   return {
     layers,
     heads,

@@ -1,4 +1,5 @@
 /** Gates and norms that some families have, in f64. */
+import { rotate } from '../plain.ts';
 
 /** A row's gates, sparsified: each becomes max(0, gate - cut), where cut is the row's mean plus `deviations` standard deviations. */
 export function sparseGates(gates: readonly number[], deviations: number): number[] {
@@ -59,4 +60,23 @@ export function qkNorm(
     if (values) for (let h = heads + kvHeads; h < heads + 2 * kvHeads; h++) norm(t * width + h * headDim, headDim);
   }
   return out;
+}
+
+/** Query and key heads of qkv [T, H + 2 K, D], rotated and then RMS normed, weight [2, D]. */
+export function ropeNorm(
+  qkv: ArrayLike<number>,
+  weight: ArrayLike<number>,
+  shape: { readonly rows: number; readonly heads: number; readonly kvHeads: number; readonly headDim: number; readonly eps: number },
+  positions: ArrayLike<number>,
+  frequencies: ArrayLike<number>,
+): Float64Array {
+  const turned = Float64Array.from(qkv);
+  const { rows, heads, kvHeads, headDim } = shape;
+  for (let t = 0; t < rows; t++) {
+    for (let h = 0; h < heads + kvHeads; h++) {
+      const at = (t * (heads + 2 * kvHeads) + h) * headDim;
+      turned.set(rotate(turned.subarray(at, at + headDim), positions[t]!, frequencies), at);
+    }
+  }
+  return qkNorm(turned, weight, { ...shape, full: false });
 }

@@ -313,6 +313,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['stablelm', stablelm()],
   ['nemotron', { modelType: 'nemotron', permuted: false, activation: 'relu2', layerNormEps: 'norm_eps', normOffset: 1 }],
   ['ernie4_5', ernie()],
+  // The base of a file has its alpha in it, and its norms come behind the rotation.
+  ['hunyuan-dense', { modelType: 'hunyuan_v1_dense', permuted: false, activation: 'silu' }],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
   ['olmoe', { modelType: 'olmoe', permuted: false, activation: 'silu', ...expertsOnly(false) }],
