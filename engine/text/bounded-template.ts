@@ -196,6 +196,8 @@ class BoundedInterpreter extends Interpreter {
   readonly #spelled = new Set<Node>();
   /** Nodes whose value is called. */
   readonly #called = new Set<Node>();
+  /** Objects whose keys are integers, which the library has as texts. */
+  readonly #numbered = new WeakSet<Value>();
   /** Values of the nodes that stand for an evaluated one (see #standIn). */
   readonly #known = new WeakMap<object, Value>();
 
@@ -228,6 +230,7 @@ class BoundedInterpreter extends Interpreter {
     if (node?.type === 'FilterExpression') return this.#filtered(node, environment);
     if (node?.type === 'MemberExpression' && !isSlice(node)) return this.#member(node, environment);
     if (node?.type === 'CallExpression') return this.#stripped(node, environment);
+    if (node?.type === 'ObjectLiteral') return this.#withIntegers(node, environment);
     if (node?.type !== 'BinaryExpression' || valueOf(part(node, 'operator')) !== '~') return undefined;
     const texts = ['left', 'right'].map((side) => pythonText(this.evaluate(part(node, side), environment)));
     return this.#literal(texts.join(''), environment);
@@ -236,8 +239,9 @@ class BoundedInterpreter extends Interpreter {
   #filtered(node: Node, environment: Environment): Value | undefined {
     const name = valueOf(part(node, 'filter'));
     const isText = name === 'string' || TEXT_FILTERS.has(name);
-    if (!isText && name !== 'items' && name !== 'length') return undefined;
+    if (!isText && name !== 'items' && name !== 'length' && name !== 'dictsort') return undefined;
     const value = this.evaluate(part(node, 'operand'), environment);
+    if (name === 'dictsort' && this.#numbered.has(value)) return this.#sorted(value, environment);
     if (name === 'string') return this.#literal(pythonText(value), environment);
     // An undefined value has no items.
     const empty = (): Value => super.evaluate({ type: 'ObjectLiteral', value: new Map() } as unknown as Node, environment);
@@ -256,9 +260,30 @@ class BoundedInterpreter extends Interpreter {
     if (object.type !== 'ObjectValue') return super.evaluate(given, environment);
     if (isMethod) return object.builtins.get(valueOf(property) as string);
     const key = this.evaluate(property, environment);
-    // An object has no other keys than strings.
-    if (key.type !== 'StringValue') return environment.lookupVariable('');
-    return super.evaluate(withParts(given, { property: this.#standIn(key) }), environment);
+    const isNumber = key.type === 'IntegerValue' && this.#numbered.has(object);
+    // Other objects have no other keys than strings.
+    if (key.type !== 'StringValue' && !isNumber) return environment.lookupVariable('');
+    return super.evaluate(withParts(given, { property: this.#standIn(isNumber ? this.#literal(pythonText(key), environment) : key) }), environment); // prettier-ignore
+  }
+
+  /** An object written with integers as keys, as Seed-OSS's template has one; undefined for others. */
+  #withIntegers(node: Node, environment: Environment): Value | undefined {
+    const entries = [...(node as unknown as { readonly value: ReadonlyMap<Node, Node> }).value];
+    if (entries.length === 0 || entries.some(([key]) => key?.type !== 'IntegerLiteral')) return undefined;
+    const texts = new Map(entries.map(([key, value]) => [{ type: 'StringLiteral', value: String(valueOf(key)) }, value]));
+    const object = super.evaluate({ type: 'ObjectLiteral', value: texts } as unknown as Node, environment);
+    this.#numbered.add(object);
+    return object;
+  }
+
+  /** The pairs of an object with integer keys, in their order. */
+  #sorted(object: Value, environment: Environment): Value {
+    const pairs = [...(object.value as ReadonlyMap<string, Value>)].sort(([a], [b]) => Number(a) - Number(b));
+    const literals = pairs.map(([key, value]) => ({
+      type: 'ArrayLiteral',
+      value: [{ type: 'IntegerLiteral', value: Number(key) }, this.#standIn(value)],
+    }));
+    return super.evaluate({ type: 'ArrayLiteral', value: literals } as unknown as Node, environment);
   }
 
   /** Strips the given characters from the ends of a string; the library strips white space, whatever characters it is given. */

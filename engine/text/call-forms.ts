@@ -76,6 +76,14 @@ function gemma(open: string, close: string, mark: string): CallForm {
 /** Cohere's list of calls, as Command R7B and Command A write it. */
 const ACTIONS = listed('<|START_ACTION|>', '<|END_ACTION|>', buffered(readJsonCalls));
 
+/** Seed-OSS's calls, in Qwen3-Coder's form between tags of its own. */
+const SEED: CallForm = {
+  tags: [{ open: '<seed:tool_call>', close: '</seed:tool_call>', read: (tools) => new HermesCall(tools) }],
+  tokens: ['<seed:tool_call>', '</seed:tool_call>'],
+  untagged: false,
+  writing: { ...HERMES.writing, call: inTags('<seed:tool_call>', '</seed:tool_call>') },
+};
+
 const mistral: CallTag['read'] = (tools) => new MistralCall(tools);
 
 /**
@@ -96,6 +104,7 @@ const FORMS: readonly { readonly marks: readonly string[]; readonly token?: stri
   { marks: ['<start_function_call>'], form: gemma('<start_function_call>', '<end_function_call>', '<escape>') },
   { marks: ['<|tool_call_start|>'], token: '<|tool_call_start|>', form: listed('<|tool_call_start|>', '<|tool_call_end|>', buffered(readPythonCalls, readJsonCalls)) },
   { marks: ['<function_calls>'], form: listed('<function_calls>', '</function_calls>', buffered(readPythonCalls, readJsonCalls)) },
+  { marks: ['<seed:tool_call>'], form: SEED },
   { marks: ['<tool_call>', '<function='], form: { ...HERMES, tags: [HERMES_TAG, { open: '<function=', stray: '</tool_call>', read: (tools) => new XmlCall(tools, '<function=') }] } },
   { marks: ['<tool_call>', '<arg_key>'], form: { ...HERMES, tags: [{ ...HERMES_TAG, read: buffered(readKeyedCall, readJsonCalls) }] } },
   { marks: ['<tool_call>'], form: HERMES },
@@ -110,7 +119,7 @@ export function callFormOf(template: string, hasToken: (token: string) => boolea
   return (shown ?? FORMS.find(({ token }) => token !== undefined && hasToken(token)))?.form ?? HERMES;
 }
 
-/** A call between `<tool_call>` tags: JSON, or the XML form of Qwen3-Coder, as its first characters tell. */
+/** A call between tags: JSON, or the XML form of Qwen3-Coder, as its first characters tell. */
 class HermesCall implements TaggedCall {
   readonly #tools: Tools;
   #call: TaggedCall | undefined;

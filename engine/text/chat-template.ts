@@ -24,6 +24,7 @@ const THOUGHTS: readonly ThoughtTags[] = [
   THINK,
   { open: '<|channel>thought', close: '<channel|>', tokens: ['<|channel>', '<channel|>'] },
   { open: '<|START_THINKING|>', close: '<|END_THINKING|>', tokens: ['<|START_THINKING|>', '<|END_THINKING|>'] },
+  { open: '<seed:think>', close: '</seed:think>', tokens: ['<seed:think>', '</seed:think>'] },
   { open: '[THINK]', close: '[/THINK]', tokens: ['[THINK]', '[/THINK]'] },
 ];
 

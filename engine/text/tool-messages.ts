@@ -14,7 +14,7 @@ export function fitToolMessages(messages: readonly PlainMessage[], source: strin
   const named = wantsShortIds(source) ? single.map(withShortIds) : single;
   if (source.includes('tool_responses') && !/role['"\]]*\s*==\s*['"]tool['"]/.test(source)) return joinResponses(named);
   const written = takesCalls(source) ? named : named.map((message) => withWrittenCalls(message, writing));
-  return showsTools(source) && /['"]tool['"]/.test(source) ? written : withoutToolRole(written);
+  return takesResults(source) ? written : withoutToolRole(written);
 }
 
 /** Whether a template shows the tools to the model. */
@@ -25,6 +25,9 @@ export const showsTools = (source: string): boolean => source.includes('tools');
  * the same, even if the template could render them in a form of its own, as those of DeepSeek's distilled models could.
  */
 const takesCalls = (source: string): boolean => showsTools(source) && source.includes('tool_calls');
+
+/** Whether a template renders the results of calls: it names their role, or prints whatever role a message has beside calls, as Seed-OSS's does. */
+const takesResults = (source: string): boolean => showsTools(source) && (/['"]tool['"]/.test(source) || (takesCalls(source) && /\+ message\.role \+/.test(source))); // prettier-ignore
 
 /** Most characters of invalid arguments that are repaired per conversation: more fit into no context, and would take a second. */
 const MENDED_CHARACTERS = 1 << 20;

@@ -92,6 +92,11 @@ test.each([
     'falsefalse15',
   ],
   [
+    'an object with integers as keys',
+    "{% set o = {2048: 'b', 512: 'a'} %}{% for k, v in o | dictsort %}{% if 600 <= k %}{{ v }}{{ k + 1 }}{% endif %}{% endfor %}{{ o[512] }}{{ o[1] is defined }}",
+    'b2049afalse',
+  ],
+  [
     'what is stripped',
     `{{ '\n  a \n'.strip('\n') }}|{{ '\n  a \n'.lstrip('\n') }}|{{ ' ab'.rstrip('ba') }}|{{ ' a '.strip() }}|{{ '😀é😀'.strip('😀') }}|`,
     '  a |  a \n| |a|é|',

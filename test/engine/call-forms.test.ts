@@ -21,6 +21,7 @@ const TEMPLATES = {
   phi4: "{{- '<|tool_call|>' + (tool_call['function'] | tojson) + '<|/tool_call|>' -}}",
   glm: '<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>\n<arg_value>{arg-value-1}</arg_value>',
   cohere: '<|START_ACTION|>[{"tool_call_id": "{{ i }}", "tool_name": "{{ name }}", "parameters": {{ arguments|tojson }}}]<|END_ACTION|>',
+  seed: '{%- set toolcall_begin_token = "<seed:tool_call>" -%}<function=example_function_name>\n<parameter=example_parameter_1>value_1</parameter>',
   granite: 'respond only with <|tool_call|> followed by a JSON list of tools used',
 } as const;
 
@@ -80,6 +81,9 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['glm', '<tool_call>weather <arg_key>city</arg_key> Perth</tool_call>', [], '<tool_call>weather <arg_key>city</arg_key> Perth</tool_call>'],
   ['glm', '<tool_call>other\n</tool_call>', [], '<tool_call>other\n</tool_call>'],
   ['cohere', '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "weather", "parameters": {"city": "Perth"}},\n    {"tool_call_id": "1", "tool_name": "time", "parameters": {}}\n]<|END_ACTION|>', [['weather', '{"city":"Perth"}'], now]],
+  ['seed', 'Well.\n<seed:tool_call>\n<function=weather>\n<parameter=city>Perth</parameter>\n</function>\n</seed:tool_call>', [perth], 'Well.\n'],
+  ['seed', '<seed:tool_call>\n<function=run>\n<parameter=code>a\n  b</parameter>\n</function>\n</seed:tool_call>\n<seed:tool_call>\n<function=time>\n</function>\n</seed:tool_call>', [['run', '{"code": "a\\n  b"}'], now]],
+  ['seed', '<seed:tool_call>\n{"name": "weather", "arguments": {"city": "Perth"}}\n</seed:tool_call>', [perth]],
   ['phi4', '<|tool_call|>[{"name": "weather", "arguments": {"city": "Perth"}}]<|/tool_call|>', [perth]],
   ['phi4', '<|tool_call|>{"type": "function", "function": {"name": "weather", "parameters": {"city": "Perth"}}}<|/tool_call|>', [['weather', '{"city":"Perth"}']]],
   ['granite', '<|tool_call|>[{"name": "weather", "arguments": {"city": "Perth"}}, {"name": "time", "arguments": {}}]', [perth, now]],

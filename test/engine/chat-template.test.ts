@@ -48,6 +48,15 @@ describe('ChatTemplate', () => {
     expect(template.render([{ role: 'assistant', content: null, tool_calls: [call] }])).toBe('{}');
   });
 
+  test('Seed-OSS thinks in tags of its own, and results of its calls keep their role, which the template prints without naming it', () => {
+    const source = "{% set begin = '<seed:tool_call>' %}{% for message in messages %}{{ '<' + message.role + '>' + message.content }}{% for c in message.tool_calls or [] %}{{ begin + c.function.name }}{% endfor %}{% endfor %}{{ tools }}"; // prettier-ignore
+    const template = new ChatTemplate(source, {}, (token) => token === '<seed:think>');
+    expect(template.thoughts).toEqual({ open: '<seed:think>', close: '</seed:think>', tokens: ['<seed:think>', '</seed:think>'] });
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
+    const messages: ChatMessage[] = [{ role: 'assistant', content: '', tool_calls: [call] }, { role: 'tool', content: '12', tool_call_id: 'a' }]; // prettier-ignore
+    expect(template.render(messages)).toBe('<assistant><seed:tool_call>f<tool>12');
+  });
+
   test.each<[string, ChatMessage['content'], string]>([
     ['a text', 'The fox', 'The fox'],
     ['a text that ends in blanks', ' The fox \n', ' The fox'],
