@@ -56,6 +56,7 @@ export const MODEL_TYPES = {
   nemotron: { task: 'chat', family: 'nemotron' },
   ernie4_5: { task: 'chat', family: 'ernie4-5' },
   hunyuan_v1_dense: { task: 'chat', family: 'hunyuan' },
+  seed_oss: { task: 'chat', family: 'seed-oss' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

@@ -26,6 +26,7 @@ import { PHI3 } from './phi3/phi3.ts';
 import { QWEN2_MOE } from './qwen2-moe/qwen2-moe.ts';
 import { QWEN3_5 } from './qwen3-5/qwen3-5.ts';
 import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
+import { SEED_OSS } from './seed-oss/seed-oss.ts';
 import { STABLELM } from './stablelm/stablelm.ts';
 import { STARCODER2 } from './starcoder2/starcoder2.ts';
 
@@ -46,6 +47,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   olmo: OLMO,
   olmoe: OLMOE,
   phi3: PHI3,
+  'seed-oss': SEED_OSS,
   stablelm: STABLELM,
   starcoder2: STARCODER2,
   'qwen2-moe': QWEN2_MOE,

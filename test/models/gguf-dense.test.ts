@@ -1,4 +1,4 @@
-/** Dense families of one or two types as GGUF files (conversion/ernie.py, hunyuan.py): the logits are transformers'. */
+/** Dense families of one or two types as GGUF files (conversion/ernie.py, hunyuan.py, olmo.py): the logits are transformers'. */
 import { afterAll, beforeAll, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { testDevice } from '../support/device.ts';
@@ -38,4 +38,17 @@ test('hunyuan-dense: the base with its alpha, norms behind the rotation: the log
     'rope.scaling.type': { type: 'string', value: 'none' }, 'rope.scaling.factor': f32(1), 'rope.scaling.original_context_length': u32(262_144),
   }; // prettier-ignore
   await expectFixtureLogits(device, 'hunyuan_v1_dense', ggufFile({ metadata: metadataOf('hunyuan-dense', settings), tensors }));
+});
+
+/** The settings of a fixture of five query heads on one of keys, each of 16 channels. */
+const FIVE: Readonly<Record<string, Stored>> = {
+  ...COMMON, embedding_length: u32(40), 'attention.head_count': u32(5), 'attention.head_count_kv': u32(1), 'attention.key_length': u32(16),
+  'attention.value_length': u32(16), 'rope.dimension_count': u32(16),
+}; // prettier-ignore
+
+test('seed_oss: biases of queries, keys and values, a norm with the name of another: the logits are transformers', async () => {
+  const parts = { ...withBiases(PARTS), input_layernorm: 'attn_norm', post_attention_layernorm: 'post_attention_norm' };
+  const tensors = await converted('seed_oss', { top: TOP, parts });
+  const metadata = metadataOf('seed_oss', { ...FIVE, 'attention.layer_norm_rms_epsilon': f32(1e-6) });
+  await expectFixtureLogits(device, 'seed_oss', ggufFile({ metadata, tensors }));
 });

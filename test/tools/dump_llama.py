@@ -326,6 +326,11 @@ MODELS = {
         COMMON, model_type="hunyuan_v1_dense", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
         tie_word_embeddings=True, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, factor=1.0, alpha=50.0),
     ),
+    # Biases of queries, keys and values, none behind attention; five query heads on one of keys.
+    "seed_oss": dict(
+        COMMON, model_type="seed_oss", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=64,
+        tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 

@@ -49,6 +49,7 @@ const WITHOUT_WINDOWS = [
   'nemotron',
   'ernie4_5',
   'hunyuan_v1_dense',
+  'seed_oss',
 ];
 /** Types with multipliers. */
 const GRANITES = ['granite', 'granitemoehybrid'];

@@ -99,6 +99,17 @@ function ernie(): Architecture {
   };
 }
 
+/** Seed-OSS, whose norm before the MLP is called as others' behind attention (models/seed-oss.cpp). */
+function seedOss(): Architecture {
+  return {
+    modelType: 'seed_oss',
+    permuted: false,
+    activation: 'silu',
+    parts: new Map([['post_attention_norm', 'post_attention_layernorm']]),
+    settings: (_, _key, { has }) => ({ attention_out_bias: has('blk.0.attn_output.bias') }),
+  };
+}
+
 /** Name of the tensor with each expert's gates, then its ups. */
 const FUSED_EXPERTS = 'mlp.experts.gate_up_proj';
 
@@ -315,6 +326,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['ernie4_5', ernie()],
   // The base of a file has its alpha in it, and its norms come behind the rotation.
   ['hunyuan-dense', { modelType: 'hunyuan_v1_dense', permuted: false, activation: 'silu' }],
+  ['seed_oss', seedOss()],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
   ['olmoe', { modelType: 'olmoe', permuted: false, activation: 'silu', ...expertsOnly(false) }],
