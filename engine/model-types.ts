@@ -23,6 +23,8 @@ export const MODEL_TYPES = {
   qwen3: { task: 'chat', family: 'llama' },
   qwen2_moe: { task: 'chat', family: 'qwen2-moe' },
   qwen3_moe: { task: 'chat', family: 'qwen3-moe' },
+  glm: { task: 'chat', family: 'glm' },
+  glm4: { task: 'chat', family: 'glm4' },
   glm4_moe: { task: 'chat', family: 'glm4-moe' },
   qwen3_5: { task: 'chat', family: 'qwen3-5' },
   qwen3_5_text: { task: 'chat', family: 'qwen3-5' },

@@ -1,28 +1,37 @@
 /** A checkpoint whose rotary embedding pairs adjacent channels, read with the channels of a pair half a head apart. */
+import type { RopeConfig } from '../ops/rope.ts';
 import { ceilDiv, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
 
-/** Heads of the projections whose rows, and biases, are rotated. */
+/** Heads of the projections whose rows, and biases, are rotated, and how many of a head's rows are, its first ones; default all. */
 interface Heads {
   readonly heads: number;
   readonly kvHeads: number;
+  readonly rope: Pick<RopeConfig, 'rotary'>;
 }
 
-const ROTATED = /\.self_attn\.([qk])_proj\.(weight|bias)$/;
+const ROTATED = /\.self_attn\.(q|k|qkv)_proj\.(weight|bias)$/;
 
 /**
- * The checkpoint with rows 2d and 2d + 1 of each query and key head as rows d and d + D/2, which is how kernels pair channels. Scores do not
- * depend on the order of a head's channels.
+ * The checkpoint with rows 2d and 2d + 1 of each query and key head, of the first R that are rotated, as rows d and d + R/2, which is how
+ * checkpoints of other families pair channels. Scores do not depend on the order of a head's channels.
  */
-export function pairedCheckpoint(checkpoint: Checkpoint, { heads, kvHeads }: Heads): Checkpoint {
+export function pairedCheckpoint(checkpoint: Checkpoint, { heads, kvHeads, rope: { rotary } }: Heads): Checkpoint {
+  // Heads that a projection has, and those that are rotated, which come first.
+  const counts: Readonly<Record<string, readonly [all: number, turned: number]>> = {
+    q: [heads, heads],
+    k: [kvHeads, kvHeads],
+    qkv: [heads + 2 * kvHeads, heads + kvHeads],
+  };
   /** Rows of a head and values of a row; undefined for tensors that are not rotated. */
   const layoutOf = (name: string): Layout | undefined => {
-    const [, kind] = ROTATED.exec(name) ?? [];
+    const [all, turned] = counts[ROTATED.exec(name)?.[1] ?? ''] ?? [];
+    if (all === undefined || turned === undefined) return undefined;
     const [rows = 0, ...rest] = checkpoint.tensor(name)?.shape ?? [];
-    const headRows = rows / (kind === 'q' ? heads : kvHeads);
+    const headRows = rows / all;
     // The loader refuses tensors of another shape.
-    return kind === undefined || headRows % 2 !== 0 ? undefined : { headRows, width: product(rest) };
+    return headRows % 2 !== 0 ? undefined : { headRows, rotary: rotary ?? headRows, turned, width: product(rest) };
   };
   const stored = (name: string, range: Range, into?: Uint8Array): Promise<Uint8Array> | undefined => {
     const layout = layoutOf(name);
@@ -53,9 +62,11 @@ export function pairedCheckpoint(checkpoint: Checkpoint, { heads, kvHeads }: Hea
   };
 }
 
-/** Rows of a head, and elements of a row. */
+/** Rows of a head and those that are rotated, the number of heads that are, and elements of a row. */
 interface Layout {
   readonly headRows: number;
+  readonly rotary: number;
+  readonly turned: number;
   readonly width: number;
 }
 
@@ -67,13 +78,15 @@ function wholeHeads({ headRows, width }: Layout, { from, to }: Range): Range {
 
 /** Elements `range` of a tensor with the rows of each head in order. `found` holds the heads that they are in; an element may be several bytes. */
 function inOrder<T extends Float32Array | Uint8Array>(found: T, layout: Layout, range: Range): T {
-  const { headRows, width } = layout;
+  const { headRows, rotary, turned, width } = layout;
   const heads = wholeHeads(layout, range);
+  const first = heads.from / width;
   const unit = sizeOf(heads) === 0 ? 1 : found.length / sizeOf(heads);
   const ordered = found.slice() as T;
   for (let row = 0; row < sizeOf(heads) / width; row++) {
     const d = row % headRows;
-    const from = row - d + (d < headRows / 2 ? 2 * d : 2 * d - headRows + 1);
+    if (d >= rotary || first + row >= turned * headRows) continue;
+    const from = row - d + (d < rotary / 2 ? 2 * d : 2 * d - rotary + 1);
     ordered.set(found.subarray(from * width * unit, (from + 1) * width * unit), row * width * unit);
   }
   return ordered.subarray((range.from - heads.from) * unit, (range.to - heads.from) * unit) as T;

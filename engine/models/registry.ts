@@ -10,6 +10,8 @@ import { GEMMA } from './gemma/gemma.ts';
 import { GEMMA1 } from './gemma1/gemma1.ts';
 import { GEMMA3N } from './gemma3n/gemma3n.ts';
 import { GEMMA4 } from './gemma4/gemma4.ts';
+import { GLM } from './glm/glm.ts';
+import { GLM4 } from './glm4/glm4.ts';
 import { GLM4_MOE } from './glm4-moe/glm4-moe.ts';
 import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
 import { GRANITE_HYBRID } from './granite-hybrid/granite-hybrid.ts';
@@ -54,6 +56,8 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   'qwen3-moe': QWEN3_MOE,
   'qwen3-5': QWEN3_5,
   granitemoe: GRANITE_MOE,
+  glm: GLM,
+  glm4: GLM4,
   'glm4-moe': GLM4_MOE,
   lfm2: LFM2,
   'gpt-oss': GPT_OSS,

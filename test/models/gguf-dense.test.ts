@@ -1,10 +1,10 @@
-/** Dense families of one or two types as GGUF files (conversion/ernie.py, hunyuan.py, olmo.py): the logits are transformers'. */
-import { afterAll, beforeAll, test } from 'vitest';
+/** Dense families of one or two types as GGUF files (conversion/ernie.py, hunyuan.py, olmo.py, chatglm.py, glm.py): the logits are transformers'. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
-import type { Stored } from '../support/gguf-file.ts';
-import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, metadataOf, u32 } from '../support/gguf-fixtures.ts';
+import type { Stored, StoredTensor } from '../support/gguf-file.ts';
+import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, i32s, metadataOf, u32 } from '../support/gguf-fixtures.ts';
 
 let device: Device;
 beforeAll(async () => {
@@ -51,4 +51,41 @@ test('seed_oss: biases of queries, keys and values, a norm with the name of anot
   const tensors = await converted('seed_oss', { top: TOP, parts });
   const metadata = metadataOf('seed_oss', { ...FIVE, 'attention.layer_norm_rms_epsilon': f32(1e-6) });
   await expectFixtureLogits(device, 'seed_oss', ggufFile({ metadata, tensors }));
+});
+
+const GLM = { ...withBiases(PARTS), 'mlp.gate_up_proj': 'ffn_up' };
+const GLM_EPS = { 'attention.layer_norm_rms_epsilon': f32(1.5625e-7) };
+
+/** Of tensors of equal rows, all rows. */
+function stacked(parts: readonly StoredTensor[]): StoredTensor {
+  const [first] = parts as [StoredTensor];
+  const rows = parts.reduce((sum, { dimensions }) => sum + dimensions.at(-1)!, 0);
+  return { ...first, dimensions: [...first.dimensions.slice(0, -1), rows], data: Buffer.concat(parts.map(({ data }) => data)) };
+}
+
+test('chatglm: a part of a head in pairs of adjacent channels, q, k and v apart and in one tensor: the logits are transformers', async () => {
+  const tensors = await converted('glm', { top: TOP, parts: { ...GLM, ...LLAMA } });
+  const metadata = metadataOf('chatglm', { ...FIVE, ...GLM_EPS, 'rope.dimension_count': u32(8) });
+  await expectFixtureLogits(device, 'glm', ggufFile({ metadata, tensors }));
+  const isApart = (name: string): boolean => /attn_[qkv]\./.test(name);
+  const fused = Object.fromEntries(Object.entries(tensors).filter(([name]) => !isApart(name)));
+  for (const layer of [0, 1]) {
+    for (const kind of ['weight', 'bias']) {
+      const parts = ['q', 'k', 'v'].map((part) => tensors[`blk.${layer}.attn_${part}.${kind}`]!);
+      fused[`blk.${layer}.attn_qkv.${kind}`] = stacked(parts);
+    }
+  }
+  await expectFixtureLogits(device, 'glm', ggufFile({ metadata, tensors: fused }));
+});
+
+test('glm4: four norms, no biases: the logits are transformers; a rotation for images is refused', async () => {
+  const parts = {
+    ...GLM, input_layernorm: 'attn_norm', post_self_attn_layernorm: 'post_attention_norm', post_attention_layernorm: 'ffn_norm',
+    post_mlp_layernorm: 'post_ffw_norm',
+  }; // prettier-ignore
+  const tensors = await converted('glm4', { top: TOP, parts });
+  const metadata = metadataOf('glm4', { ...COMMON, ...GLM_EPS, 'rope.dimension_count': u32(12) });
+  await expectFixtureLogits(device, 'glm4', ggufFile({ metadata, tensors }));
+  const seen = { ...metadata, 'glm4.rope.dimension_sections': i32s(4, 4, 4, 0) };
+  await expect(expectFixtureLogits(device, 'glm4', ggufFile({ metadata: seen, tensors }))).rejects.toThrow(/dimension_sections is there/);
 });

@@ -331,6 +331,16 @@ MODELS = {
         COMMON, model_type="seed_oss", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=64,
         tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
+    # Half of a head's channels rotated, in pairs of adjacent ones; biases of queries, keys and values; gate and up in one tensor.
+    "glm": dict(
+        COMMON, model_type="glm", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=64,
+        tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+    ),
+    # The same with four norms and without biases; three query heads on one of keys.
+    "glm4": dict(
+        COMMON, model_type="glm4", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
+        attention_bias=False, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+    ),
 }
 
 

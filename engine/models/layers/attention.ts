@@ -35,7 +35,7 @@ export interface AttentionConfig {
   readonly headDim: number;
   readonly eps: number;
   readonly rope: Pick<RopeConfig, 'rotary'>;
-  /** The checkpoint stacks q, k and v in one tensor, `qkv_proj`. */
+  /** The checkpoint stacks q, k and v in one tensor, `qkv_proj`; absent = where it has that tensor. */
   readonly qkvFused?: boolean | undefined;
   /**
    * Gated attention: q_proj has a head's query rows followed by as many gate rows, and the attention output is multiplied by the gate's
@@ -123,7 +123,8 @@ export async function loadAttention(
   { q, kv }: AttentionShare,
   shard: Shard,
 ): Promise<Attention> {
-  const { hidden, heads, kvHeads, headDim, qkvFused, isGated = false, valuesAreKeys = false } = config;
+  const { hidden, heads, kvHeads, headDim, isGated = false, valuesAreKeys = false } = config;
+  const qkvFused = config.qkvFused ?? loader.has(`${at}.qkv_proj.weight`);
   const hasKeys = config.keysOf === undefined;
   const order = pairedChannels(config);
   const whole = [{ from: 0, to: headDim }];

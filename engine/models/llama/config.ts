@@ -31,7 +31,7 @@ const THETAS: Readonly<Record<string, number>> = {
   ernie4_5: 500_000,
 };
 /** Types that rotate a part of a head's channels where the file says so. */
-const PARTIAL = ['phi3', 'stablelm', 'nemotron'];
+const PARTIAL = ['phi3', 'stablelm', 'nemotron', 'glm', 'glm4'];
 /** ASKED: types with sliding windows only if `use_sliding_window` is true. WITHOUT_WINDOWS: types that never have any. */
 const ASKED = ['qwen2', 'qwen3', 'qwen3_moe', 'smollm3'];
 const WITHOUT_WINDOWS = [
@@ -50,6 +50,8 @@ const WITHOUT_WINDOWS = [
   'ernie4_5',
   'hunyuan_v1_dense',
   'seed_oss',
+  'glm',
+  'glm4',
 ];
 /** Types with multipliers. */
 const GRANITES = ['granite', 'granitemoehybrid'];

@@ -6,14 +6,9 @@ import type { Architecture } from './family.ts';
 import { granite, graniteHybrid } from './granite.ts';
 import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
+import { FUSED, glm } from './glm.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
 import { glm4Experts, qwen2Experts, withGatedExpert } from './shared-experts.ts';
-
-/** Phi's fused projections; llama.cpp calls the stacked gate and up "up". */
-const FUSED: ReadonlyMap<string, string> = new Map([
-  ['attn_qkv', 'self_attn.qkv_proj'],
-  ['ffn_up', 'mlp.gate_up_proj'],
-]);
 
 /**
  * OLMo's norms, after each half of a layer. An OLMo 2 file with a sliding window is an OLMo 3, in which every fourth layer has full
@@ -330,6 +325,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
   ['olmoe', { modelType: 'olmoe', permuted: false, activation: 'silu', ...expertsOnly(false) }],
+  ['chatglm', glm('glm')],
+  ['glm4', glm('glm4')],
   ['glm4moe', { modelType: 'glm4_moe', permuted: false, activation: 'silu', ...glm4Experts(experts('sigmoid')) }],
   ['lfm2', { modelType: 'lfm2', permuted: false, activation: 'silu', ...lfm2() }],
   ['lfm2moe', { modelType: 'lfm2_moe', permuted: false, activation: 'silu', ...withExperts(lfm2(), lfm2Experts()) }],

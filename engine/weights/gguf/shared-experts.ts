@@ -1,11 +1,10 @@
 /** Architectures with experts beside a shared one, as llama.cpp's converter writes them (conversion/qwen.py, glm.py). */
 import type { Architecture } from './family.ts';
-import type { Metadata } from './metadata.ts';
+import { rotatedShare } from './glm.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
 
 /** What an architecture's row says of its experts. */
 type Experts = Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>>;
-type Key = (rest: string) => string;
 
 /** Names of the shared expert's parts. */
 export const SHARED = ['gate', 'up', 'down'].map((part) => [`ffn_${part}_shexp`, `mlp.shared_expert.${part}_proj`] as const);
@@ -47,9 +46,4 @@ export function glm4Experts({ parts, reads, settings }: Experts): Experts & Pick
       num_nextn_predict_layers: 0,
     }),
   };
-}
-
-/** The part of a head's channels that are rotated. */
-function rotatedShare(metadata: Metadata, key: Key, headDim: number): number {
-  return (metadata.number(key('rope.dimension_count')) ?? headDim) / headDim;
 }
