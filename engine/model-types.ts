@@ -59,6 +59,7 @@ export const MODEL_TYPES = {
   ernie4_5: { task: 'chat', family: 'ernie4-5' },
   hunyuan_v1_dense: { task: 'chat', family: 'hunyuan' },
   seed_oss: { task: 'chat', family: 'seed-oss' },
+  exaone4: { task: 'chat', family: 'exaone4' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

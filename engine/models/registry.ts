@@ -6,6 +6,7 @@ import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { COHERE } from './cohere/cohere.ts';
 import { ERNIE4_5 } from './ernie4-5/ernie4-5.ts';
+import { EXAONE4 } from './exaone4/exaone4.ts';
 import { GEMMA } from './gemma/gemma.ts';
 import { GEMMA1 } from './gemma1/gemma1.ts';
 import { GEMMA3N } from './gemma3n/gemma3n.ts';
@@ -41,6 +42,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   arcee: ARCEE,
   cohere: COHERE,
   'ernie4-5': ERNIE4_5,
+  exaone4: EXAONE4,
   'granite-hybrid': GRANITE_HYBRID,
   hunyuan: HUNYUAN,
   ministral: MINISTRAL,

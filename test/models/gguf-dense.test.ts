@@ -1,10 +1,10 @@
-/** Dense families of one or two types as GGUF files (conversion/ernie.py, hunyuan.py, olmo.py, chatglm.py, glm.py): the logits are transformers'. */
+/** Dense families of one or two types as GGUF files (conversion/ernie.py, hunyuan.py, olmo.py, chatglm.py, glm.py, exaone.py): the logits are transformers'. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
 import type { Stored, StoredTensor } from '../support/gguf-file.ts';
-import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, i32s, metadataOf, u32 } from '../support/gguf-fixtures.ts';
+import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, floats, i32s, metadataOf, u32 } from '../support/gguf-fixtures.ts';
 
 let device: Device;
 beforeAll(async () => {
@@ -88,4 +88,34 @@ test('glm4: four norms, no biases: the logits are transformers; a rotation for i
   await expectFixtureLogits(device, 'glm4', ggufFile({ metadata, tensors }));
   const seen = { ...metadata, 'glm4.rope.dimension_sections': i32s(4, 4, 4, 0) };
   await expect(expectFixtureLogits(device, 'glm4', ggufFile({ metadata: seen, tensors }))).rejects.toThrow(/dimension_sections is there/);
+});
+
+const EXAONE = {
+  ...PARTS, post_attention_layernorm: 'post_attention_norm', post_feedforward_layernorm: 'post_ffw_norm', 'self_attn.q_norm': 'attn_q_norm',
+  'self_attn.k_norm': 'attn_k_norm',
+}; // prettier-ignore
+
+/** Divisors of the frequencies of heads of 16 channels: of those that turn less than once in 32 positions 16, of fast ones 1. */
+function llama3Factors(): StoredTensor {
+  const factors = Array.from({ length: 8 }, (_, i) => {
+    const turns = (32 * 1e4 ** (-i / 8)) / (2 * Math.PI);
+    const smooth = (turns - 1) / 3;
+    return turns > 4 ? 1 : turns < 1 ? 16 : 1 / ((1 - smooth) / 16 + smooth);
+  });
+  return floats(Float32Array.from(factors), [8]);
+}
+
+test('exaone4: layers with a window rotate by factors, the others do not: the logits are transformers', async () => {
+  const tensors = await converted('exaone4', { top: TOP, parts: EXAONE });
+  const metadata = metadataOf('exaone4', {
+    ...FIVE, block_count: u32(3), 'attention.layer_norm_rms_epsilon': f32(1e-5), 'attention.sliding_window': u32(11),
+    'attention.sliding_window_pattern': { type: 'bools', value: [true, false, true] },
+  }); // prettier-ignore
+  await expectFixtureLogits(device, 'exaone4', ggufFile({ metadata, tensors: { ...tensors, 'rope_freqs.weight': llama3Factors() } }));
+});
+
+test('exaone4 without a window: all layers rotate: the logits are transformers', async () => {
+  const tensors = await converted('exaone4-full', { top: TOP, parts: EXAONE });
+  const metadata = metadataOf('exaone4', { ...COMMON, 'attention.layer_norm_rms_epsilon': f32(1e-5) });
+  await expectFixtureLogits(device, 'exaone4-full', ggufFile({ metadata, tensors }));
 });

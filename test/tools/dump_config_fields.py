@@ -112,6 +112,7 @@ ROPES = {
     "seed_oss": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=YARN)],
     "glm": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.25), dict(rope_parameters=dict(rope_type="default", rope_theta=7000.0))],
     "glm4": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
+    "exaone4": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "starcoder2": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "stablelm": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.5), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "nemotron": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.25)],

@@ -341,6 +341,20 @@ MODELS = {
         COMMON, model_type="glm4", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
         attention_bias=False, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
     ),
+    # Norms behind the halves only, and of queries and keys; two layers of three see 11 positions and rotate, the third does neither.
+    "exaone4": dict(
+        COMMON, model_type="exaone4", hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=64,
+        tie_word_embeddings=False, sliding_window=11, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters=dict(
+            rope_type="llama3", rope_theta=10000.0, factor=16.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32,
+        ),
+    ),
+    # The shape of EXAONE 4.0 1.2B: every layer sees everything and rotates.
+    "exaone4-full": dict(
+        COMMON, model_type="exaone4", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
+        tie_word_embeddings=True, sliding_window=None, layer_types=["full_attention", "full_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 

@@ -21,6 +21,14 @@ function olmo(): Pick<Architecture, 'settings' | 'parts'> {
   };
 }
 
+/** Norms after each half of a layer, as OLMo's. Files of 64 layers have a window though they may not say so (models/exaone4.cpp). */
+function exaone4(): Pick<Architecture, 'settings' | 'parts'> {
+  return {
+    parts: olmo().parts!,
+    settings: (metadata, key, { layers }) => (hasWindow(metadata, key) || layers === 64 ? {} : { sliding_window: null }),
+  };
+}
+
 /** Files of Mistral and Mixtral name the architecture llama; a sliding window tells the one, experts the other. */
 function llama(): Pick<Architecture, 'settings' | 'reads' | 'parts'> {
   const { parts, reads, settings } = expertsOnly();
@@ -324,6 +332,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['seed_oss', seedOss()],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
+  ['exaone4', { modelType: 'exaone4', permuted: false, activation: 'silu', ...exaone4() }],
   ['olmoe', { modelType: 'olmoe', permuted: false, activation: 'silu', ...expertsOnly(false) }],
   ['chatglm', glm('glm')],
   ['glm4', glm('glm4')],

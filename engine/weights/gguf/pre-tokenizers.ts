@@ -67,7 +67,10 @@ const DEFAULT: PreTokenizer = {
 
 const NAMES: readonly (readonly [names: readonly string[], is: PreTokenizer])[] = [
   [['default'], DEFAULT],
-  [['gpt-2', 'phi-2', 'mpt', 'olmo', 'jais', 'gigachat', 'a.x-4.0', 'mellum', 'trillion', 'granite-docling'], { patterns: [GPT2] }],
+  [
+    ['gpt-2', 'phi-2', 'mpt', 'olmo', 'jais', 'gigachat', 'a.x-4.0', 'mellum', 'trillion', 'granite-docling', 'exaone4'],
+    { patterns: [GPT2] },
+  ],
   [['smollm', 'starcoder', 'refact', 'command-r', 'codeshell', 'exaone', 'minerva-7b'], { patterns: [String.raw`\p{N}`, GPT2] }],
   [['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'pixtral', 'midm-2.0', 'lfm2'], { patterns: [LLAMA3], ignoreMerges: true, addBos: true }],
   [['dbrx', 'smaug-bpe', 'chatglm-bpe'], { patterns: [LLAMA3] }],
