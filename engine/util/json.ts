@@ -24,13 +24,33 @@ export function parseJsonObject(path: string, bytes: Uint8Array, limits: JsonLim
   if (problem !== undefined) refuse(problem);
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder().decode(bytes));
+    value = parsed(new TextDecoder().decode(bytes));
   } catch (error) {
     // V8's message also quotes the text there, which may be anything; only the position is shown.
     const position = /position \d+/.exec(String(error))?.[0];
     refuse(`is not JSON${position ? ` (at ${position})` : ''}`, error);
   }
   return isObject(value) ? value : refuse(`holds ${describe(value)}, expected a JSON object`);
+}
+
+/** Texts, which are left alone, and numbers that Python writes and JSON does not have. */
+const NO_NUMBERS = /"(?:[^"\\]|\\.)*"|-?\b(?:Infinity|NaN)\b/gs;
+/** Characters of a file that may have such numbers: more than any config.json has. */
+const MOST_PYTHON = 2 ** 18;
+
+/** The value of JSON, or of what Python takes for it: infinity and NaN come as transformers 5 writes them, { "__float__": "Infinity" }. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (text.length > MOST_PYTHON || !/Infinity|NaN/.test(text)) throw error;
+    const mended = text.replace(NO_NUMBERS, (found) => (found.startsWith('"') ? found : `{"__float__":"${found}"}`));
+    try {
+      return JSON.parse(mended);
+    } catch {
+      throw error;
+    }
+  }
 }
 
 /** Whether a value is an object with named fields. */

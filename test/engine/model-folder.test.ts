@@ -136,10 +136,22 @@ test.each([
   );
 });
 
+test('infinity, as Python writes it, is read as transformers 5 writes it', async () => {
+  const written = '{"time_step_limit": [0.0, Infinity], "a": [-Infinity, NaN], "b": "\\", Infinity, NaN", "Infinity": 1}';
+  const infinite = (text: string): unknown => ({ __float__: text });
+  expect(await at(folder({ 'config.json': written })).json('config.json')).toEqual({
+    time_step_limit: [0, infinite('Infinity')],
+    a: [infinite('-Infinity'), infinite('NaN')],
+    b: '", Infinity, NaN',
+    Infinity: 1,
+  });
+});
+
 test('config.json is a JSON object of bounded size', async () => {
   expect(await refusal(readConfig(folder({ 'config.json': 'null' })))).toMatch(/config.json holds null, expected a JSON object/);
   expect(await refusal(readConfig(folder({ 'config.json': '[1]' })))).toMatch(/holds a list of 1/);
   expect(await refusal(readConfig(folder({ 'config.json': '{"a": }' })))).toMatch(/config.json is not JSON$/);
+  expect(await refusal(readConfig(folder({ 'config.json': '{"a": Infinit, "b": NaN}' })))).toMatch(/config.json is not JSON/);
   expect(await refusal(readConfig(folder({ 'config.json': '['.repeat(1000) })))).toMatch(/nests JSON deeper than 64 levels/);
   const path = folder({});
   mkdirSync(join(path, 'config.json'));
