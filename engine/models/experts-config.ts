@@ -78,9 +78,12 @@ export function withExpertsOnly(
   return { ...config, experts: { ...sizes, shares: { normalised }, layers: new Array<boolean>(layers).fill(true) } };
 }
 
-/** The config with experts beside a shared expert of `shared` columns; layers without experts keep the MLP that `config` has. */
+/** The config with experts beside a shared expert of `shared` columns; layers with an MLP instead keep that of `config`. */
 export function withSharedExpert(config: DecoderStackConfig, experts: ExpertsConfig, shared: number): DecoderStackConfig {
   const { intermediate } = config;
-  const kinds = experts.layers.map((hasExperts, layer) => ({ ...kindOf(config, layer), ...(!hasExperts && { intermediate }) }));
+  const kinds = experts.layers.map((hasExperts, layer) => {
+    const kind = kindOf(config, layer);
+    return hasExperts || kind.only === 'attention' ? kind : { ...kind, intermediate };
+  });
   return { ...config, intermediate: shared, experts, ...(experts.layers.includes(false) && { kinds }) };
 }

@@ -155,27 +155,28 @@ async function loadLayer<W, S>(
   const kind = kindOf(config, layer);
   const own = layerConfig(config, layer);
   const share = layers[layer]!;
-  const isRecurrent = kind.isRecurrent === true;
+  const { isRecurrent = false, only } = kind;
+  const { beforeAttention, afterAttention } = only === 'mlp' ? {} : norms;
+  // Halves in parallel share the norm before attention.
+  const { beforeMlp, afterMlp } = only === 'attention' ? {} : { ...norms, ...(config.isParallel && { beforeMlp: undefined }) };
   const inputs = layerInputsConfig(config);
   const norm = async (name: string | undefined): Promise<Tensor | undefined> =>
     name === undefined ? undefined : loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);
   const shift = async (name: string | undefined): Promise<Tensor | undefined> =>
     name === undefined ? undefined : normShift(loader, `${at}.${name}`, { hidden, layerNorm: config.layerNorm });
-  // Halves in parallel share the norm before attention.
-  const beforeMlp = config.isParallel ? undefined : norms.beforeMlp;
   const alike = before.filter((other) => (isRecurrent ? other.isRecurrent : hasPages(other)));
   return {
     share,
-    inputNorm: await norm(norms.beforeAttention),
-    inputShift: await shift(norms.beforeAttention),
-    attention: isRecurrent ? undefined : await loadAttention(loader, `${at}.self_attn`, own, share.attention, shard),
+    inputNorm: await norm(beforeAttention),
+    inputShift: await shift(beforeAttention),
+    attention: isRecurrent || only === 'mlp' ? undefined : await loadAttention(loader, `${at}.self_attn`, own, share.attention, shard),
     recurrent: isRecurrent ? await config.recurrent!.load(loader, at) : undefined,
     place: kind.keysOf === undefined ? alike.length : before[kind.keysOf]!.place,
-    attentionNorm: await norm(norms.afterAttention),
+    attentionNorm: await norm(afterAttention),
     mlpNorm: await norm(beforeMlp),
     mlpShift: await shift(beforeMlp),
-    mlp: await mlp.load(loader, `${at}.mlp`, own, share.mlp, layer),
-    outputNorm: await norm(norms.afterMlp),
+    mlp: only === 'attention' ? undefined : await mlp.load(loader, `${at}.mlp`, own, share.mlp, layer),
+    outputNorm: await norm(afterMlp),
     input: inputs && (await loadLayerInput(loader, at, inputs)),
     scale: hasLayerScalars ? (await loader.data(`${at}.layer_scalar`, [1]))[0]! : 1,
     ...kind,

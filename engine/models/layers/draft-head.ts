@@ -90,7 +90,7 @@ export function recordDraft<W, S>(rec: Recorder, stack: Stack<W, S>, { batch, hi
   const step = { ...own, input, indices: undefined, kept: rows, residual: ws.hidden, out: ws.middle };
   attend(rec, layer.attention!, ws.attention.get(share.attention)!, share.attention, step, batch, kv);
   const half = { x: ws.middle, norm: layer.mlpNorm, eps, normed: ws.normed };
-  family.mlp.record(rec, layer.mlp, ws.mlp.get(share.mlp)!, { input: half, residual: ws.middle, out: ws.hidden, rows });
+  family.mlp.record(rec, layer.mlp!, ws.mlp.get(share.mlp)!, { input: half, residual: ws.middle, out: ws.hidden, rows });
   // The next guess begins with the output of this norm.
   rmsNorm(rec, { x: ws.hidden, weight: norm, out: ws.last, eps, rows });
   linear(rec, { x: ws.last, weight: weights.head!.weight, out: ws.logits!, rows });

@@ -1,8 +1,8 @@
-/** The feed-forward half of a layer as a mixture of experts: gated MLPs, a few of which a router chooses for each row. */
+/** The feed-forward half of a layer as a mixture of experts: MLPs, gated or not, a few of which a router chooses for each row. */
 import { floatStorage } from '../../config.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { gateClamped, gateMul } from '../../ops/activation.ts';
+import { activate, gateClamped, gateMul } from '../../ops/activation.ts';
 import { combineRows, createRoutes, expertLinear, routeRows } from '../../ops/experts.ts';
 import type { Routes } from '../../ops/experts.ts';
 import { normedRows } from '../../ops/fused-linear.ts';
@@ -13,7 +13,7 @@ import type { Range } from '../../util/math.ts';
 import type { MatrixPart, WeightLoader } from '../weight-loader.ts';
 import type { TensorMaker } from './by-turns.ts';
 import { gatedMlp, HIDDEN_ACTS } from './mlp.ts';
-import type { ExpertsConfig, GatedMlp, GatedMlpWorkspace, HiddenAct, MlpConfig, MlpKind, MlpShare, MlpStep } from './mlp.ts';
+import type { ExpertsConfig, HiddenAct, MlpConfig, MlpKind, MlpShare, MlpStep } from './mlp.ts';
 
 /** Weights of a layer's experts: a rank's experts, stacked by rows, and the router of all experts. */
 export interface Experts {
@@ -24,7 +24,10 @@ export interface Experts {
   readonly routerBias: Tensor | undefined;
   /** [E]: bias added to the scores for choosing experts only, not to their shares. */
   readonly choiceBias: Tensor | undefined;
-  /** [2 E I, C]: the gates of all experts and then their ups (2 segments); or gate and up rows expert by expert (1 segment). */
+  /**
+   * [2 E I, C]: the gates of all experts and then their ups (2 segments); or gate and up rows expert by expert (1 segment). [E I, C], the
+   * ups alone, of experts without gates.
+   */
   readonly gateUp: LinearWeight;
   readonly gateUpBias: Tensor | undefined; // [2 E I]
   /** Number of separate runs of rows that an expert has in `gateUp`. */
@@ -33,30 +36,42 @@ export interface Experts {
   readonly downBias: Tensor | undefined; // [E C]
   /** [E]: learned scales of the experts' shares. */
   readonly scales: Tensor | undefined;
-  readonly shared?: GatedMlp | undefined;
+}
+
+/** Weights of a layer with experts: with the shared expert, if there is one. */
+interface Mixture<Dense> extends Experts {
+  readonly shared: Dense | undefined;
 }
 
 export interface ExpertsWorkspace {
   readonly logits: Tensor; // [T, E], or a column more
   readonly routes: Routes;
-  readonly gateUp: Tensor; // [T k, 2 I]
+  readonly gateUp: Tensor; // [T k, 2 I], without gates [T k, I]
   readonly activated: Tensor; // [T k, I]
   readonly y: Tensor; // [T k, C]
   readonly shared: Tensor | undefined; // [T, C]
 }
 
-interface MixedWorkspace {
+interface MixedWorkspace<Dense> {
   readonly experts: ExpertsWorkspace | undefined;
   /** Activations of dense layers and of the shared expert. */
-  readonly dense: GatedMlpWorkspace | undefined;
+  readonly dense: Dense | undefined;
 }
 
 /**
  * A mixture of experts in the layers that `config.experts` names, a gated MLP in the others: the sum over a row's experts e of share(e) *
  * down_e(f(gate_e(x)) * up_e(x)).
  */
-export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, MixedWorkspace> {
-  const dense = gatedMlp(hiddenAct);
+export function expertMlp(hiddenAct: HiddenAct) {
+  return expertsOr(hiddenAct, gatedMlp(hiddenAct));
+}
+
+/** The same with `dense` in layers without experts and as the shared expert. */
+export function expertsOr<Dense, Workspace>(
+  hiddenAct: HiddenAct,
+  dense: MlpKind<Dense, Workspace>,
+): MlpKind<Dense | Mixture<Dense>, MixedWorkspace<Workspace>> {
+  const isMixture = (weights: Dense | Mixture<Dense>): weights is Mixture<Dense> => 'router' in (weights as object);
   return {
     hiddenAct,
     widest(config, share) {
@@ -73,7 +88,7 @@ export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, Mix
       dense: hasDense(config) ? dense.workspace(device, config, share, rows) : undefined,
     }),
     record(rec, weights, ws, step) {
-      if (!('router' in weights)) return dense.record(rec, weights, ws.dense!, step);
+      if (!isMixture(weights)) return dense.record(rec, weights, ws.dense!, step);
       const { input, rows } = step;
       const x = normedRows(rec, input, rows);
       const { shared } = ws.experts!;
@@ -101,7 +116,11 @@ function hasDense({ experts }: MlpConfig): boolean {
 
 /** Columns of the widest expert activation of a row, over all its experts; 0 without experts. */
 export function widestOfExperts({ hidden, experts }: MlpConfig): number {
-  return experts ? experts.perRow * Math.max(2 * experts.intermediate, hidden) : 0;
+  return experts ? experts.perRow * Math.max(gateUpColumns(experts), hidden) : 0;
+}
+
+function gateUpColumns({ isPlain = false, intermediate }: ExpertsConfig): number {
+  return isPlain ? intermediate : 2 * intermediate;
 }
 
 /** ws.routes = the experts that the router chooses for each row of x [T, C]. */
@@ -126,27 +145,24 @@ export function recordExperts(
 ): void {
   expertLinear(rec, { x, ofPairs: false, weight: gatesAndUps, bias: gateUpBias, segments, routes, out: gateUp, rows });
   const middle = { gateUp, out: activated, rows: rows * config.perRow };
-  if (config.clamp) gateClamped(rec, { ...middle, ...config.clamp, alternating: segments === 1 });
-  else gateMul(rec, { ...middle, activation: HIDDEN_ACTS[hiddenAct] });
+  const activation = HIDDEN_ACTS[hiddenAct];
+  if (config.isPlain) activate(rec, { x: gateUp, out: activated, activation, count: middle.rows * config.intermediate });
+  else if (config.clamp) gateClamped(rec, { ...middle, ...config.clamp, alternating: segments === 1 });
+  else gateMul(rec, { ...middle, activation });
   expertLinear(rec, { x: activated, ofPairs: true, weight: down, bias: downBias, routes, out: y, rows });
   const ofAll = shared && hasSharedGate(config) && { rows: shared, gates: logits, column: config.count };
   combineRows(rec, { y, routes, shares: config.shares, scales, shared: ofAll || undefined, residual, out, rows });
 }
 
 /** Loads the experts `held` and the whole router, below `at`. The router stays in f32: it is small, and rounding would decide near ties. */
-export async function loadExperts(
-  loader: WeightLoader,
-  at: string,
-  hidden: number,
-  config: ExpertsConfig,
-  held: Range,
-): Promise<Omit<Experts, 'shared'>> {
-  const { count, intermediate, hasBias, hasScales, routing } = config;
+export async function loadExperts(loader: WeightLoader, at: string, hidden: number, config: ExpertsConfig, held: Range): Promise<Experts> {
+  const { count, intermediate, isPlain = false, hasBias, hasScales, routing } = config;
   for (let expert = 0; expert < count; expert++) if (expert < held.from || expert >= held.to) loader.skipAll(`${at}.experts.${expert}.`);
   const matrices = (part: string, rows: number): readonly MatrixPart[] => expertMatrices(loader, `${at}.experts`, part, { count, rows, columns: hidden, held }); // prettier-ignore
   const routers = [{ name: `${at}.gate.weight`, outFeatures: count }, ...(hasSharedGate(config) ? [{ name: `${at}.shared_expert_gate.weight`, outFeatures: 1 }] : [])]; // prettier-ignore
   const fused = ['', '.weight'].some((end) => loader.has(`${at}.experts.gate_up_proj${end}`));
-  const gateUp = fused ? matrices('gate_up', 2 * intermediate) : [...matrices('gate', intermediate), ...matrices('up', intermediate)];
+  const gates = isPlain ? [] : matrices('gate', intermediate);
+  const gateUp = fused ? matrices('gate_up', 2 * intermediate) : [...gates, ...matrices('up', intermediate)];
   const down = expertMatrices(loader, `${at}.experts`, 'down', { count, rows: hidden, columns: intermediate, held });
   const biases = (...parts: readonly (readonly [string, number])[]): Promise<Tensor> | undefined => hasBias ? expertBiases(loader, `${at}.experts`, parts, count, held) : undefined; // prettier-ignore
   return {
@@ -156,7 +172,7 @@ export async function loadExperts(
     choiceBias: routing?.hasBias ? await loader.tensor(`${at}.expert_bias`, [count]) : undefined,
     gateUp: await loader.mergedLinear(`${at}.gate_up`, gateUp, hidden),
     gateUpBias: await (fused ? biases(['gate_up', 2 * intermediate]) : biases(['gate', intermediate], ['up', intermediate])),
-    segments: fused ? 1 : 2,
+    segments: fused || isPlain ? 1 : 2,
     down: await loader.mergedLinear(`${at}.down`, down, intermediate),
     downBias: await biases(['down', hidden]),
     scales: hasScales ? await loader.tensor(`${at}.expert_scales`, [count]) : undefined,
@@ -213,7 +229,7 @@ export function expertsWorkspace(
   return {
     logits: device.tensor('router logits', 'f32', [rows, hasSharedGate(experts) ? count + 1 : count]),
     routes: createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), { count, perRow, held }, rows),
-    gateUp: device.tensor('expert gate_up', 'f32', [pairs, 2 * intermediate]),
+    gateUp: device.tensor('expert gate_up', 'f32', [pairs, gateUpColumns(experts)]),
     activated: device.tensor('expert activated', 'f32', [pairs, intermediate]),
     y: device.tensor('expert outputs', 'f32', [pairs, hidden]),
     shared: hasShared(experts) ? device.tensor('shared expert', 'f32', [rows, hidden]) : undefined,

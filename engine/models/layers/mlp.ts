@@ -43,6 +43,8 @@ export interface ExpertsConfig {
   readonly besideMlp?: boolean | undefined;
   /** The router and the experts have biases. */
   readonly hasBias?: boolean | undefined;
+  /** An expert has no gate, as an MLP of plainMlp. */
+  readonly isPlain?: boolean | undefined;
   /** Gates and ups are clamped; gate and up rows that share a tensor alternate (gpt-oss). */
   readonly clamp?: Clamp | undefined;
   /** By layer: whether it has experts instead of a dense MLP. */

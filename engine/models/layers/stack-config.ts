@@ -62,6 +62,8 @@ export interface LayerKind {
   readonly valuesAreKeys?: boolean | undefined;
   /** Index of the layer whose KV pages it reads; it computes no keys and values itself. */
   readonly keysOf?: number | undefined;
+  /** The half that the layer has, attention or what is in its place, or the MLP; absent = it has both. */
+  readonly only?: 'attention' | 'mlp' | undefined;
 }
 
 /**
@@ -118,8 +120,8 @@ export function layerConfig(config: DecoderStackConfig, layer: number): DecoderS
 }
 
 /** Whether a layer has KV pages of its own. */
-export function hasPages({ isRecurrent = false, keysOf }: LayerKind): boolean {
-  return !isRecurrent && keysOf === undefined;
+export function hasPages({ isRecurrent = false, keysOf, only }: LayerKind): boolean {
+  return !isRecurrent && keysOf === undefined && only !== 'mlp';
 }
 
 /** The config of per-layer embeddings; undefined in models without them. */
@@ -164,6 +166,8 @@ function refuseCuts({ kinds = [], layerInputs, experts, hasDraftHead }: DecoderS
   if (isSplit && hasDraftHead) refuse('a model with a head that guesses');
   if (isSplit && layerInputs) refuse('a model with embeddings for every layer');
   if (isSplit && kinds.some(({ keysOf }) => keysOf !== undefined)) refuse('a model with layers that read the keys of others');
+  // A rank with an odd number of halves would leave the residual stream where the next rank does not look for it.
+  if (isSplit && kinds.some(({ only }) => only !== undefined)) refuse('a model with layers of one half');
   // Norms follow the MLP and the experts, before the sum over ranks: a rank would need the other ranks' outputs for them.
   const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: ranks }] };
   if (ranks > 1 && experts?.besideMlp) refuse('heads and columns of a model with experts beside an MLP', [layers]);

@@ -14,7 +14,7 @@ export interface Layer<MlpWeights> extends LayerKind {
   readonly inputNorm: Tensor | undefined;
   /** [C]: what a layer norm adds to its normed rows; undefined where the norm before attention is an RMS norm. */
   readonly inputShift: Tensor | undefined;
-  /** Undefined in recurrent layers. */
+  /** Undefined in recurrent layers, and in those with an MLP alone. */
   readonly attention: Attention | undefined;
   /** Weights of a recurrent layer, as Recurrent.load returns them. */
   readonly recurrent: unknown;
@@ -26,7 +26,8 @@ export interface Layer<MlpWeights> extends LayerKind {
   readonly attentionNorm: Tensor | undefined;
   readonly mlpNorm: Tensor | undefined;
   readonly mlpShift: Tensor | undefined;
-  readonly mlp: MlpWeights;
+  /** Undefined in layers without. */
+  readonly mlp: MlpWeights | undefined;
   readonly outputNorm: Tensor | undefined;
   readonly input: LayerInput | undefined;
   /** Factor of the layer's output. */

@@ -19,9 +19,10 @@ import type { Shard } from '../shard.ts';
 import { attend, attentionWorkspace } from './attention.ts';
 import { byTurns } from './by-turns.ts';
 import { layerInputsWorkspace, recordLayerInput, recordLayerInputs } from './layer-inputs.ts';
+import type { LayerInputsConfig } from './layer-inputs.ts';
 import { PRE_NORMS, layerInputsConfig } from './stack-config.ts';
 import type { DecoderFamily, DecoderStackConfig, Part } from './stack-config.ts';
-import type { Weights, Workspace } from './stack-parts.ts';
+import type { Layer, Weights, Workspace } from './stack-parts.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /**
@@ -80,7 +81,7 @@ function distinct<Share>(shares: readonly Share[], size: (share: Share) => numbe
 
 /** The stages of a forward pass, in order. */
 export function stages<W, S>(
-  { mlp }: DecoderFamily<W, S>,
+  family: DecoderFamily<W, S>,
   { shard, tokens, config, isFirst, isLast }: Part,
   weights: Weights<W>,
   ws: Workspace<S>,
@@ -91,15 +92,16 @@ export function stages<W, S>(
   const { rows, trace } = input;
   const firstId = shard.ranks > 1 ? { firstId: tokens.from } : {};
   const inputs = layerInputsConfig(config);
-  const { list, add, addHalf, behind, finish } = stageList(ws, shard, eps);
-  const { isParallel = false } = config;
+  const list = stageList(ws, shard, eps);
+  const pass = { family, config, inputs, weights, ws, input, kv, list };
   if (isFirst) {
-    add({ tensor: ws.hidden, rows }, (rec) => {
+    list.add({ tensor: ws.hidden, rows }, (rec) => {
       embedding(rec, { ids: input.tokens, table: weights.embedding!, out: ws.hidden, rows, scale, ...firstId });
       trace?.('embedding', ws.hidden);
       if (inputs) recordLayerInputs(rec, weights.layerInputs!, ws.layerInputs!, inputs, ws.hidden, input);
     });
   }
+  let stream = ws.hidden;
   weights.layers.forEach((weight, layer) => {
     const ends = isLast && layer === weights.layers.length - 1;
     // In the last layer, rows without logits only store their keys and values.
@@ -108,40 +110,111 @@ export function stages<W, S>(
     // Gathered logit rows are not multiplied with subgroup matrices. With a draft head, where all rows are kept, they must give the same
     // bits.
     const promptFrom = ends ? undefined : input.promptFrom;
-    const attended = { norm: weight.attentionNorm, before: indices ? ws.gathered : ws.hidden, out: ws.middle, kept };
-    addHalf(attended, (rec, residual, out) => {
-      const halfInput = behindNorm(rec, { x: ws.hidden, norm: weight.inputNorm, eps, normed: ws.normed }, weight.inputShift, rows);
-      if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
-      const step = { indices, kept, promptFrom, residual, out };
-      const { place, attention, share } = weight;
-      if (attention) {
-        const own = { layer: place, cosSin: weights.cosSin.get(weight.rope)!, scores: { ...config.scores, window: weight.window } };
-        attend(rec, attention, ws.attention.get(share.attention)!, share.attention, { ...step, ...own, input: halfInput }, input, kv);
-      } else {
-        const x = normedRows(rec, halfInput, rows);
-        config.recurrent!.record(rec, weight.recurrent, ws.recurrent, { ...step, x, eps, state: kv.states!.layers[place]! }, input);
-      }
-    });
-    // A per-layer embedding is added after both halves, and the layer's scale applies to the result.
-    const fed = weight.input ? { out: ws.layerInputs!.before } : { out: ws.hidden, scale: weight.scale };
-    addHalf({ norm: weight.outputNorm, before: ws.middle, kept, ...fed }, (rec, residual, out) => {
-      const [x, norm, shift] = isParallel ? [attended.before, weight.inputNorm, weight.inputShift] : [ws.middle, weight.mlpNorm, weight.mlpShift]; // prettier-ignore
-      // Halves in parallel share their normed rows, unless the MLP has fewer.
-      const isNormed = isParallel && shift !== undefined && !indices;
-      const half = { x: isNormed ? ws.normed : x, norm: isNormed ? undefined : norm, eps, normed: ws.normed };
-      const step = { input: behindNorm(rec, half, shift, kept), residual, out, rows: kept, promptFrom };
-      mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, step);
-      if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
-    });
-    behind((rec) => {
-      const step = { layer, scale: weight.scale, indices, kept, branch: ws.branch!, out: ws.hidden };
-      if (weight.input) recordLayerInput(rec, weight.input, ws.layerInputs!, inputs!, step);
-      trace?.(`layer ${layer}`, ws.hidden);
-    });
+    stream = addLayer(pass, weight, { layer, indices, kept, promptFrom, stream, before: indices ? ws.gathered : stream });
   });
-  if (isLast) add(undefined, (rec) => head(rec, weights, ws, config, input));
-  else finish();
-  return list;
+  if (isLast) list.add(undefined, (rec) => head(rec, weights, ws, config, input, stream));
+  else list.finish();
+  return list.stages;
+}
+
+/** What the layers of a forward pass share. */
+interface Pass<W, S> {
+  readonly family: DecoderFamily<W, S>;
+  readonly config: DecoderStackConfig;
+  readonly inputs: LayerInputsConfig | undefined;
+  readonly weights: Weights<W>;
+  readonly ws: Workspace<S>;
+  readonly input: ForwardInput;
+  readonly kv: KVCache;
+  readonly list: ReturnType<typeof stageList>;
+}
+
+/** A layer's place in a forward pass. */
+interface LayerStep {
+  readonly layer: number;
+  /** Rows that get an output; undefined = all. */
+  readonly indices: Tensor | undefined;
+  readonly kept: number;
+  readonly promptFrom: number | undefined;
+  /** The one of ws.hidden and ws.middle that has the residual stream before the layer; and that of the kept rows. */
+  readonly stream: Tensor;
+  readonly before: Tensor;
+}
+
+/** Adds the stages of a layer; returns the tensor that has the residual stream behind it. */
+function addLayer<W, S>(pass: Pass<W, S>, weight: Layer<W>, step: LayerStep): Tensor {
+  const { config, inputs, ws, list } = pass;
+  const { layer, indices, kept, stream, before } = step;
+  const { only, scale, attentionNorm, outputNorm } = weight;
+  const other = stream === ws.hidden ? ws.middle : ws.hidden;
+  const [between, end] = only === undefined ? [other, stream] : [before, other];
+  const trace = (): void => pass.input.trace?.(`layer ${layer}`, end);
+  if (only !== 'mlp') {
+    list.addHalf({ norm: attentionNorm, before, out: other, kept }, (rec, residual, out) => {
+      recordAttention(rec, pass, weight, step, { residual, out });
+      if (only && !attentionNorm) trace();
+    });
+  }
+  if (only !== 'attention') {
+    // A per-layer embedding is added after both halves, and the layer's scale applies to the result.
+    const fed = weight.input ? { out: ws.layerInputs!.before } : { out: end, scale };
+    list.addHalf({ norm: outputNorm, before: between, kept, ...fed }, (rec, residual, out) => {
+      recordMlp(rec, pass, weight, step, { x: config.isParallel ? before : between, residual, out });
+      if (!outputNorm) trace();
+    });
+  }
+  list.behind((rec) => {
+    const place = { layer, scale, indices, kept, branch: ws.branch!, out: end };
+    if (weight.input) recordLayerInput(rec, weight.input, ws.layerInputs!, inputs!, place);
+    trace();
+  });
+  return end;
+}
+
+/** Where a half puts what it computes, and what is added to that. */
+interface HalfOutput {
+  readonly residual: Tensor | undefined;
+  readonly out: Tensor;
+}
+
+/** Records attention, or the recurrent block in its place. */
+function recordAttention<W, S>(
+  rec: Recorder,
+  { config, weights, ws, input, kv }: Pass<W, S>,
+  { inputNorm: norm, inputShift, place, attention, recurrent, rope, window, share }: Layer<W>,
+  { indices, kept, promptFrom, stream }: LayerStep,
+  output: HalfOutput,
+): void {
+  const { eps } = config;
+  const { rows } = input;
+  const halfInput = behindNorm(rec, { x: stream, norm, eps, normed: ws.normed }, inputShift, rows);
+  if (indices) gatherRows(rec, { x: stream, indices, out: ws.gathered, rows: kept });
+  const step = { indices, kept, promptFrom, ...output };
+  if (attention) {
+    const own = { layer: place, cosSin: weights.cosSin.get(rope)!, scores: { ...config.scores, window } };
+    attend(rec, attention, ws.attention.get(share.attention)!, share.attention, { ...step, ...own, input: halfInput }, input, kv);
+  } else {
+    const x = normedRows(rec, halfInput, rows);
+    config.recurrent!.record(rec, recurrent, ws.recurrent, { ...step, x, eps, state: kv.states!.layers[place]! }, input);
+  }
+}
+
+/** Records the MLP of x. */
+function recordMlp<W, S>(
+  rec: Recorder,
+  { family, config, ws }: Pass<W, S>,
+  { only, inputNorm, inputShift, mlpNorm, mlpShift, mlp, share }: Layer<W>,
+  { indices, kept, promptFrom, stream }: LayerStep,
+  { x, residual, out }: HalfOutput & { readonly x: Tensor },
+): void {
+  const { isParallel = false, eps } = config;
+  if (indices && only) gatherRows(rec, { x: stream, indices, out: ws.gathered, rows: kept });
+  const [norm, shift] = isParallel ? [inputNorm, inputShift] : [mlpNorm, mlpShift];
+  // Halves in parallel share their normed rows, unless the MLP has fewer.
+  const isNormed = isParallel && shift !== undefined && !indices;
+  const half = { x: isNormed ? ws.normed : x, norm: isNormed ? undefined : norm, eps, normed: ws.normed };
+  const step = { input: behindNorm(rec, half, shift, kept), residual, out, rows: kept, promptFrom };
+  family.mlp.record(rec, mlp!, ws.mlp.get(share.mlp)!, step);
 }
 
 /** Where a half of a layer puts its output: through `norm`, if there is one, added to `before`, times `scale`, into `out`. */
@@ -158,16 +231,16 @@ interface HalfPlace {
  * first: there the stage leaves the partial sums of the half alone, and the next stage begins with the norm and the residual.
  */
 function stageList<S>(ws: Workspace<S>, { rank }: Shard, eps: number) {
-  const list: Stage[] = [];
+  const stages: Stage[] = [];
   // What the previous stage leaves to be done once its partial sums are added.
   let settle: ((rec: Recorder) => void) | undefined;
   const add = (partial: Stage['partial'], record: (rec: Recorder) => void): void => {
     const first = settle;
     settle = undefined;
-    list.push({ ...(partial && { partial }), record: (rec) => (first?.(rec), record(rec)) });
+    stages.push({ ...(partial && { partial }), record: (rec) => (first?.(rec), record(rec)) });
   };
   return {
-    list,
+    stages,
     add,
     /** Adds a stage for out = residual + half; `record` leaves partial sums in the tensor that it is given. */
     addHalf({ norm, before, out, kept, scale }: HalfPlace, record: Half): void {
@@ -191,24 +264,24 @@ function stageList<S>(ws: Workspace<S>, { rank }: Shard, eps: number) {
 /** Records a half of a layer: parts = residual + f(hidden state), or a rank's partial sum of it. */
 type Half = (rec: Recorder, residual: Tensor | undefined, parts: Tensor) => void;
 
-/** ws.logits = the vocabulary head of the last layer's `logitRows` rows. */
+/** ws.logits = the vocabulary head of the last layer's `logitRows` rows, which begin `hidden`. */
 function head<S>(
   rec: Recorder,
   weights: Vocabulary,
   ws: Workspace<S>,
   { eps, logitSoftCap: cap }: DecoderStackConfig,
   input: ForwardInput,
+  hidden: Tensor,
 ): void {
   const { logitRows: rows, trace } = input;
   const { norm, shift, weight } = weights.head!;
   const logits = ws.logits!;
   if (ws.finals) {
     const { own } = ws.finals;
-    rmsNorm(rec, { x: ws.hidden, weight: norm, out: own, eps, rows: input.rows });
+    rmsNorm(rec, { x: hidden, weight: norm, out: own, eps, rows: input.rows });
     if (input.logitIndices && rows > 0) gatherRows(rec, { x: own, indices: input.logitIndices, out: ws.last, rows });
     linear(rec, { x: input.logitIndices ? ws.last : own, weight, out: logits, rows });
-  } else
-    normedLinear(rec, { input: behindNorm(rec, { x: ws.hidden, norm, eps, normed: ws.last }, shift, rows), weight, out: logits, rows });
+  } else normedLinear(rec, { input: behindNorm(rec, { x: hidden, norm, eps, normed: ws.last }, shift, rows), weight, out: logits, rows });
   if (cap !== undefined) softCap(rec, { x: logits, cap, count: rows * logits.shape[1]! });
   trace?.('logits', logits);
 }

@@ -1,6 +1,7 @@
 /** GGUF architectures of the Granite family (conversion/granite.py). */
 import type { Json } from '../../util/json.ts';
 import type { Architecture } from './family.ts';
+import { MAMBA2, mamba2Sizes } from './mamba2.ts';
 import type { Metadata } from './metadata.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
 import { SHARED } from './shared-experts.ts';
@@ -42,29 +43,19 @@ function layerTypes(metadata: Metadata, key: (rest: string) => string, layers: n
 /** Granite 4 with Mamba 2; `experts`: names of the tensors of experts. */
 export function graniteHybrid(experts: ReadonlyMap<string, string>): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   return {
-    parts: new Map([
-      ...experts,
-      ...SHARED,
-      ['ssm_in', 'mamba.in_proj'],
-      ['ssm_conv1d', 'mamba.conv1d'],
-      ['ssm_norm', 'mamba.norm'],
-      ['ssm_out', 'mamba.out_proj'],
-    ]),
-    tensors: new Map([
-      ['ssm_a', 'mamba.A_log'],
-      ['ssm_d', 'mamba.D'],
-      ['ssm_dt.bias', 'mamba.dt_bias'],
-    ]),
-    values: new Map([['ssm_a', (stored) => Math.log(-stored)]]),
+    parts: new Map([...experts, ...SHARED, ...MAMBA2.parts]),
+    tensors: MAMBA2.tensors,
+    values: MAMBA2.values,
     reads: [...MULTIPLIERS.map((name) => KEYS[name]), KEYS.num_experts],
-    settings: (metadata, key, { hidden, headDim, layers, has }) => {
+    settings: (metadata, key, sizes) => {
+      const { hidden, headDim, layers, has } = sizes;
       const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
       const hasExperts = (metadata.number(key(KEYS.num_experts)) ?? 0) > 0;
       const inAny = (tensor: string): boolean => Array.from({ length: layers }, (_, layer) => `blk.${layer}.${tensor}`).some(has);
       const rotated = isRotated(metadata, key);
       const channels = metadata.number(key('rope.dimension_count')) ?? headDim;
       if (rotated && channels !== headDim) metadata.refuse(`it rotates ${channels} of ${headDim} channels, which is not supported`);
-      const [inner, heads] = [size('ssm.inner_size'), size('ssm.time_step_rank')];
+      const mamba = mamba2Sizes(metadata, key, sizes);
       return {
         ...multipliers(metadata, key, headDim),
         layer_types: layerTypes(metadata, key, layers),
@@ -73,13 +64,13 @@ export function graniteHybrid(experts: ReadonlyMap<string, string>): Omit<Archit
         num_local_experts: metadata.number(key(KEYS.num_experts)) ?? 0,
         num_experts_per_tok: hasExperts ? size(KEYS.num_experts_per_tok) : 0,
         shared_intermediate_size: hasExperts ? size('expert_shared_feed_forward_length') : metadata.everyLayer(key(KEYS.intermediate_size)),
-        mamba_n_heads: heads,
-        mamba_d_head: inner / heads,
-        mamba_expand: inner / hidden,
-        mamba_n_groups: size('ssm.group_count'),
-        mamba_d_state: size('ssm.state_size'),
-        mamba_d_conv: size('ssm.conv_kernel'),
-        mamba_conv_bias: inAny('ssm_conv1d.bias'),
+        mamba_n_heads: mamba.heads,
+        mamba_d_head: mamba.headDim,
+        mamba_expand: mamba.inner / hidden,
+        mamba_n_groups: mamba.groups,
+        mamba_d_state: mamba.stateDim,
+        mamba_d_conv: mamba.taps,
+        mamba_conv_bias: mamba.hasConvBias,
       };
     },
   };
