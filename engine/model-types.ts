@@ -60,6 +60,7 @@ export const MODEL_TYPES = {
   hunyuan_v1_dense: { task: 'chat', family: 'hunyuan' },
   seed_oss: { task: 'chat', family: 'seed-oss' },
   exaone4: { task: 'chat', family: 'exaone4' },
+  nemotron_h: { task: 'chat', family: 'nemotron-h' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

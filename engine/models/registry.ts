@@ -23,6 +23,7 @@ import { LLAMA } from './llama/llama.ts';
 import { MINISTRAL } from './ministral/ministral.ts';
 import { MIXTRAL } from './mixtral/mixtral.ts';
 import { NEMOTRON } from './nemotron/nemotron.ts';
+import { NEMOTRON_H } from './nemotron-h/nemotron-h.ts';
 import { OLMO } from './olmo/olmo.ts';
 import { OLMOE } from './olmoe/olmoe.ts';
 import { PHI3 } from './phi3/phi3.ts';
@@ -48,6 +49,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   ministral: MINISTRAL,
   mixtral: MIXTRAL,
   nemotron: NEMOTRON,
+  'nemotron-h': NEMOTRON_H,
   olmo: OLMO,
   olmoe: OLMOE,
   phi3: PHI3,

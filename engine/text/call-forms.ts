@@ -105,6 +105,7 @@ const FORMS: readonly { readonly marks: readonly string[]; readonly token?: stri
   { marks: ['<|tool_call_start|>'], token: '<|tool_call_start|>', form: listed('<|tool_call_start|>', '<|tool_call_end|>', buffered(readPythonCalls, readJsonCalls)) },
   { marks: ['<function_calls>'], form: listed('<function_calls>', '</function_calls>', buffered(readPythonCalls, readJsonCalls)) },
   { marks: ['<seed:tool_call>'], form: SEED },
+  { marks: ['<TOOLCALL>'], form: listed('<TOOLCALL>', '</TOOLCALL>', buffered(readJsonCalls)) },
   { marks: ['<tool_call>', '<function='], form: { ...HERMES, tags: [HERMES_TAG, { open: '<function=', stray: '</tool_call>', read: (tools) => new XmlCall(tools, '<function=') }] } },
   { marks: ['<tool_call>', '<arg_key>'], form: { ...HERMES, tags: [{ ...HERMES_TAG, read: buffered(readKeyedCall, readJsonCalls) }] } },
   { marks: ['<tool_call>'], form: HERMES },

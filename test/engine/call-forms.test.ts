@@ -22,6 +22,8 @@ const TEMPLATES = {
   glm: '<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>\n<arg_value>{arg-value-1}</arg_value>',
   cohere: '<|START_ACTION|>[{"tool_call_id": "{{ i }}", "tool_name": "{{ name }}", "parameters": {{ arguments|tojson }}}]<|END_ACTION|>',
   seed: '{%- set toolcall_begin_token = "<seed:tool_call>" -%}<function=example_function_name>\n<parameter=example_parameter_1>value_1</parameter>',
+  nemotronNano2:
+    '<TOOLCALL>[{{"name": "tool_name1", "arguments": "tool_args1"}}, {{"name": "tool_name2", "arguments": "tool_args2"}}]</TOOLCALL>',
   granite: 'respond only with <|tool_call|> followed by a JSON list of tools used',
 } as const;
 
@@ -74,6 +76,7 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['lfm2', '<|tool_call_start|>[run(month=07, big=12345678901234567890)]<|tool_call_end|>', [['run', '{"month": 7, "big": 12345678901234567890}']]],
   ['lfm2', '<|tool_call_start|>[{"name": "weather", "arguments": {"city": "Perth"}}]<|tool_call_end|>', [perth]],
   ['lfm2', '<|tool_call_start|>[weather(city="Perth")]', [perth]],
+  ['nemotronNano2', 'I look.\n<TOOLCALL>[{"name": "weather", "arguments": {"city": "Perth"}}, {"name": "time", "arguments": {}}]</TOOLCALL>', [perth, now], 'I look.\n'],
   ['olmo3', "<function_calls>\nweather(city='Perth')\ntime()\n</function_calls>", [perth, now]],
   ['glm', 'Well.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Perth</arg_value>\n</tool_call>\n<tool_call>time</tool_call>', [perth, now], 'Well.\n'],
   ['glm', '<tool_call>{"name": "weather", "arguments": {"city": "Perth"}}</tool_call>', [perth]],

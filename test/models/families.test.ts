@@ -52,6 +52,8 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   lfm2_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
   'granitemoehybrid-mamba': { tpSize: RECURRENT, ppSize: RECURRENT },
   'granitemoehybrid-experts': { tpSize: RECURRENT, ppSize: RECURRENT },
+  nemotron_h: { tpSize: RECURRENT, ppSize: RECURRENT },
+  'nemotron_h-experts': { tpSize: RECURRENT, ppSize: RECURRENT },
   'gemma4-experts': { tpSize: BESIDE_MLP },
   gemma3n: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },
   gemma4: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },

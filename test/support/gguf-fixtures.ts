@@ -61,10 +61,10 @@ export async function converted(
   const experts = new Map<string, { readonly shape: readonly number[]; readonly all: Float32Array[] }>();
   const checkpoint = await openSafetensors(platform, join(FIXTURES, fixture), 'model.safetensors');
   for (const stored of checkpoint.names()) {
-    const [, layer, part = ''] = /^model\.layers\.(\d+)\.(.*?)(?:\.weight)?$/.exec(stored) ?? [];
+    const [, layer, part = ''] = /^(?:model|backbone)\.layers\.(\d+)\.(.*?)(?:\.weight)?$/.exec(stored) ?? [];
     const [, expert, ofExpert] = /experts\.(\d+)\.(\w+)$/.exec(part) ?? [];
     const own = layer === undefined ? top[stored.replace('.weight', '')]! : parts[ofExpert ?? part]!;
-    const name = `${layer === undefined ? '' : `blk.${layer}.`}${/\.(bias|scale)$/.test(own) || own === 'ssm_a' ? own : `${own}.weight`}`;
+    const name = `${layer === undefined ? '' : `blk.${layer}.`}${/\.(bias|scale)$|^ssm_[ad]$/.test(own) ? own : `${own}.weight`}`;
     const shape = checkpoint
       .tensor(stored)!
       .shape.filter((size, i, all) => !(size === 1 && all.length === 3) && !(size === 1 && i === 0 && all.length > 1));

@@ -354,6 +354,19 @@ MODELS = {
         COMMON, model_type="exaone4", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
         tie_word_embeddings=True, sliding_window=None, layer_types=["full_attention", "full_attention"],
         rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    # Layers of one half each, an odd number, of which a Mamba layer is the last; two groups of four heads; rows of whole blocks. transformers raises the time
+    # steps of prompts to time_step_min, which the published code does not.
+    "nemotron_h": dict(
+        COMMON, model_type="nemotron_h", seed=10, hidden_size=32, num_attention_heads=4, num_key_value_heads=4, head_dim=8, intermediate_size=64,
+        hybrid_override_pattern="M-*-M", mamba_num_heads=8, mamba_head_dim=8, ssm_state_size=24, n_groups=2, chunk_size=16, time_step_min=1e-30,
+    ),
+    # Eight experts in four groups, of which a row has the best two, and a shared one; the last layer has experts, another an MLP; five query heads on one of
+    # keys, filters of three without a bias.
+    "nemotron_h-experts": dict(
+        COMMON, model_type="nemotron_h", seed=6, hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=52,
+        hybrid_override_pattern="ME*-E", mamba_num_heads=5, mamba_head_dim=16, ssm_state_size=16, n_groups=1, chunk_size=16, conv_kernel=3, use_conv_bias=False,
+        n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2, routed_scaling_factor=1.5, moe_intermediate_size=32,
+        moe_shared_expert_intermediate_size=28, time_step_min=1e-30,
     ),
 }
 

@@ -5,6 +5,7 @@ import { FOUR_NORMS, gemma, gemma3, gemma3n, gemma4 } from './gemma.ts';
 import type { Architecture } from './family.ts';
 import { granite, graniteHybrid } from './granite.ts';
 import type { Metadata } from './metadata.ts';
+import { nemotronH, nemotronHExperts } from './nemotron-h.ts';
 import { ropeOf } from './rope.ts';
 import { FUSED, glm } from './glm.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
@@ -330,6 +331,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   // The base of a file has its alpha in it, and its norms come behind the rotation.
   ['hunyuan-dense', { modelType: 'hunyuan_v1_dense', permuted: false, activation: 'silu' }],
   ['seed_oss', seedOss()],
+  ['nemotron_h', { modelType: 'nemotron_h', permuted: false, activation: 'relu2', ...nemotronH() }],
+  ['nemotron_h_moe', { modelType: 'nemotron_h', permuted: false, activation: 'relu2', ...nemotronHExperts(experts('sigmoid')) }],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
   ['exaone4', { modelType: 'exaone4', permuted: false, activation: 'silu', ...exaone4() }],
