@@ -61,6 +61,7 @@ export const MODEL_TYPES = {
   seed_oss: { task: 'chat', family: 'seed-oss' },
   exaone4: { task: 'chat', family: 'exaone4' },
   nemotron_h: { task: 'chat', family: 'nemotron-h' },
+  falcon_h1: { task: 'chat', family: 'falcon-h1' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

@@ -7,6 +7,7 @@ import { ARCEE } from './arcee/arcee.ts';
 import { COHERE } from './cohere/cohere.ts';
 import { ERNIE4_5 } from './ernie4-5/ernie4-5.ts';
 import { EXAONE4 } from './exaone4/exaone4.ts';
+import { FALCON_H1 } from './falcon-h1/falcon-h1.ts';
 import { GEMMA } from './gemma/gemma.ts';
 import { GEMMA1 } from './gemma1/gemma1.ts';
 import { GEMMA3N } from './gemma3n/gemma3n.ts';
@@ -44,6 +45,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   cohere: COHERE,
   'ernie4-5': ERNIE4_5,
   exaone4: EXAONE4,
+  'falcon-h1': FALCON_H1,
   'granite-hybrid': GRANITE_HYBRID,
   hunyuan: HUNYUAN,
   ministral: MINISTRAL,

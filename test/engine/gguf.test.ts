@@ -189,7 +189,7 @@ test('every architecture is of a model that has a decoder', async () => {
       ...(/moe$|^gpt-oss$/.test(name) && experts),
       ...(name.startsWith('qwen35') && recurrent),
       ...(name.startsWith('lfm2') && convolutions),
-      ...(/^granitehybrid$|^nemotron_h/.test(name) && mamba),
+      ...(/^granitehybrid$|^nemotron_h|^falcon-h1$/.test(name) && mamba),
       ...(name === 'mistral3' && growing),
       ...(/^gemma(3n|4)$/.test(name) && windows),
     };

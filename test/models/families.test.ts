@@ -54,6 +54,8 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   'granitemoehybrid-experts': { tpSize: RECURRENT, ppSize: RECURRENT },
   nemotron_h: { tpSize: RECURRENT, ppSize: RECURRENT },
   'nemotron_h-experts': { tpSize: RECURRENT, ppSize: RECURRENT },
+  falcon_h1: { tpSize: RECURRENT, ppSize: RECURRENT },
+  'falcon_h1-norm': { tpSize: RECURRENT, ppSize: RECURRENT },
   'gemma4-experts': { tpSize: BESIDE_MLP },
   gemma3n: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },
   gemma4: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },

@@ -4,7 +4,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
 import type { Stored, StoredTensor } from '../support/gguf-file.ts';
-import { converted, expectFixtureLogits, f32, floats, i32s, metadataOf, paired, u32 } from '../support/gguf-fixtures.ts';
+import { converted, expectFixtureLogits, f32, floats, i32s, mambaShaped, metadataOf, paired, u32 } from '../support/gguf-fixtures.ts';
 
 let device: Device;
 beforeAll(async () => {
@@ -39,12 +39,7 @@ async function tensorsOf(
       return own === 'attn_q' || own === 'attn_k' ? paired(values, hidden, headDim) : values;
     },
   });
-  const shaped = Object.entries(tensors).map(([name, tensor]) => {
-    const [size = 0] = tensor.dimensions;
-    if (/\.ssm_[ad]$/.test(name)) return [name, { ...tensor, dimensions: [1, size] }] as const;
-    return [name, name.endsWith('ssm_norm.weight') ? { ...tensor, dimensions: [size / groups, groups] } : tensor] as const;
-  });
-  return Object.fromEntries(shaped);
+  return mambaShaped(tensors, groups);
 }
 
 test('nemotron_h: layers of Mamba, attention and an MLP: the logits are transformers', async () => {

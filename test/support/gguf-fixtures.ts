@@ -79,6 +79,16 @@ export async function converted(
   return tensors;
 }
 
+/** Tensors of Mamba 2 layers in the shapes that the converter gives them (conversion/mamba.py). */
+export function mambaShaped(tensors: Readonly<Record<string, StoredTensor>>, groups: number): Record<string, StoredTensor> {
+  const shaped = Object.entries(tensors).map(([name, tensor]) => {
+    const [size = 0] = tensor.dimensions;
+    if (/\.ssm_[ad]$/.test(name)) return [name, { ...tensor, dimensions: [1, size] }] as const;
+    return [name, name.endsWith('ssm_norm.weight') ? { ...tensor, dimensions: [size / groups, groups] } : tensor] as const;
+  });
+  return Object.fromEntries(shaped);
+}
+
 export function metadataOf(architecture: string, settings: Readonly<Record<string, Stored>>): Record<string, Stored> {
   const own = Object.entries(settings).map(([key, value]) => [`${architecture}.${key}`, value] as const);
   return { 'general.architecture': { type: 'string', value: architecture }, ...Object.fromEntries(own) };

@@ -368,6 +368,19 @@ MODELS = {
         n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2, routed_scaling_factor=1.5, moe_intermediate_size=32,
         moe_shared_expert_intermediate_size=28, time_step_min=1e-30,
     ),
+    # Attention and Mamba side by side, a gate without a norm, a multiplier beside every product; two groups of four heads; rows of whole blocks.
+    "falcon_h1": dict(
+        COMMON, model_type="falcon_h1", seed=11, hidden_size=32, num_attention_heads=4, num_key_value_heads=4, intermediate_size=64, tie_word_embeddings=False,
+        mamba_d_ssm=64, mamba_n_heads=8, mamba_d_head=8, mamba_d_state=24, mamba_n_groups=2, mamba_chunk_size=16, embedding_multiplier=3.0, lm_head_multiplier=0.5,
+        mlp_multipliers=[0.8, 0.6], key_multiplier=0.4, attention_in_multiplier=1.2, attention_out_multiplier=0.9, ssm_in_multiplier=1.25, ssm_out_multiplier=0.5,
+        ssm_multipliers=[0.35, 0.25, 0.3, 0.5, 0.7], rope_parameters=dict(rope_type="default", rope_theta=100000.0),
+    ),
+    # The gate before a norm; tied, two thirds of the width in Mamba, filters of three without a bias, five query heads on one of keys.
+    "falcon_h1-norm": dict(
+        COMMON, model_type="falcon_h1", seed=17, hidden_size=40, num_attention_heads=5, num_key_value_heads=1, intermediate_size=52, tie_word_embeddings=True,
+        mamba_d_ssm=80, mamba_n_heads=5, mamba_d_head=16, mamba_d_state=16, mamba_d_conv=3, mamba_conv_bias=False, mamba_chunk_size=16, mamba_rms_norm=True,
+        mamba_norm_before_gate=False, ssm_out_multiplier=0.7, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 
@@ -384,7 +397,7 @@ def randomise(model, seed):
             # Large enough that next tokens differ and the two best are apart.
             scale = 0.3 if parameter.ndim == 1 else 2.5 / parameter.shape[-1] ** 0.5
             # A tied table that is scaled on the way in would have every token predict itself.
-            if "embed" in name and model.config.model_type.startswith(("gemma", "granite")):
+            if "embed" in name and model.config.model_type.startswith(("gemma", "granite", "falcon_h1")):
                 scale *= 0.15
             # Nemotron adds one to the weights of norms itself.
             centre = 0 if name.endswith("bias") or model.config.model_type == "nemotron" else 1

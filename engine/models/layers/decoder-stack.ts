@@ -1,7 +1,7 @@
 /**
  * The decoder of most families: token embedding, layers of attention and MLP, a final norm and the vocabulary head. By default each half of
  * a layer reads the residual stream through a norm and is added to it. Families may place norms elsewhere, choose another MLP, and have
- * layers that differ: in their sizes, with a sliding window, reading another layer's KV pages, or recurrent instead of attention. Split
+ * layers that differ: in their sizes, with a sliding window, reading another layer's KV pages, recurrent instead of attention or beside it, or of one half. Split
  * over tensor-parallel ranks by heads and columns, the forward pass is cut into stages where partial sums are added.
  */
 import { EngineError } from '../../errors.ts';
@@ -21,7 +21,7 @@ import type { AttentionShare } from './attention.ts';
 import { loadDraftHead, recordFollow, recordDraft } from './draft-head.ts';
 import { planLayerKeys } from './key-plan.ts';
 import { layerInputsStorage, loadLayerInput, loadLayerInputs } from './layer-inputs.ts';
-import { PRE_NORMS, hasPages, kindOf, layerConfig, layerInputsConfig, likeDraftHead, partOf } from './stack-config.ts';
+import { PRE_NORMS, hasPages, hasState, kindOf, layerConfig, layerInputsConfig, likeDraftHead, partOf } from './stack-config.ts';
 import type { DecoderFamily, DecoderStackConfig, LayerKind, Part } from './stack-config.ts';
 import type { Layer, Weights } from './stack-parts.ts';
 import { createWorkspace, stages } from './stack-stages.ts';
@@ -80,7 +80,7 @@ function derivedOf<W, S>(
   const widths = numbers.flatMap((layer) => [mlp.widest(config, layers[layer]!.mlp), layers[layer]!.attention.widest]);
   return {
     pages: paged.map((layer) => pageHeads(layers[layer]!.attention, kindOf(config, layer))),
-    state: recurrent && { ...recurrent.state, layers: kinds.filter((kind) => kind.isRecurrent).length },
+    state: recurrent && { ...recurrent.state, layers: kinds.filter(hasState).length },
     rotaryChannels: [...new Set(kinds.map(({ rope }) => rope))].reduce((sum, { headDim }) => sum + headDim, 0),
     widestRow: Math.max(...widths, recurrent?.widest ?? 0),
   };
@@ -164,14 +164,14 @@ async function loadLayer<W, S>(
     name === undefined ? undefined : loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);
   const shift = async (name: string | undefined): Promise<Tensor | undefined> =>
     name === undefined ? undefined : normShift(loader, `${at}.${name}`, { hidden, layerNorm: config.layerNorm });
-  const alike = before.filter((other) => (isRecurrent ? other.isRecurrent : hasPages(other)));
   return {
     share,
     inputNorm: await norm(beforeAttention),
     inputShift: await shift(beforeAttention),
     attention: isRecurrent || only === 'mlp' ? undefined : await loadAttention(loader, `${at}.self_attn`, own, share.attention, shard),
-    recurrent: isRecurrent ? await config.recurrent!.load(loader, at) : undefined,
-    place: kind.keysOf === undefined ? alike.length : before[kind.keysOf]!.place,
+    recurrent: hasState(kind) ? await config.recurrent!.load(loader, at) : undefined,
+    place: kind.keysOf === undefined ? before.filter(hasPages).length : before[kind.keysOf]!.place,
+    statePlace: before.filter(hasState).length,
     attentionNorm: await norm(afterAttention),
     mlpNorm: await norm(beforeMlp),
     mlpShift: await shift(beforeMlp),

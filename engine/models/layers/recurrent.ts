@@ -1,4 +1,4 @@
-/** The contract of blocks that a layer may have instead of attention, whose memory of a sequence has a fixed size (ops/states.ts). */
+/** The contract of blocks that a layer may have instead of attention or beside it, whose memory of a sequence has a fixed size (ops/states.ts). */
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';

@@ -62,6 +62,8 @@ export interface LayerKind {
   readonly valuesAreKeys?: boolean | undefined;
   /** Index of the layer whose KV pages it reads; it computes no keys and values itself. */
   readonly keysOf?: number | undefined;
+  /** The layer has the recurrent block beside its attention: both read the same normed rows, and both are added. */
+  readonly isHybrid?: boolean | undefined;
   /** The half that the layer has, attention or what is in its place, or the MLP; absent = it has both. */
   readonly only?: 'attention' | 'mlp' | undefined;
 }
@@ -122,6 +124,11 @@ export function layerConfig(config: DecoderStackConfig, layer: number): DecoderS
 /** Whether a layer has KV pages of its own. */
 export function hasPages({ isRecurrent = false, keysOf, only }: LayerKind): boolean {
   return !isRecurrent && keysOf === undefined && only !== 'mlp';
+}
+
+/** Whether a layer has a recurrent state. */
+export function hasState({ isRecurrent = false, isHybrid = false }: LayerKind): boolean {
+  return isRecurrent || isHybrid;
 }
 
 /** The config of per-layer embeddings; undefined in models without them. */

@@ -16,13 +16,12 @@ export interface Layer<MlpWeights> extends LayerKind {
   readonly inputShift: Tensor | undefined;
   /** Undefined in recurrent layers, and in those with an MLP alone. */
   readonly attention: Attention | undefined;
-  /** Weights of a recurrent layer, as Recurrent.load returns them. */
+  /** Weights of the recurrent block, as Recurrent.load returns them; undefined in layers without. */
   readonly recurrent: unknown;
-  /**
-   * Index of its KV pages among the layers with pages, or of its state among the recurrent layers; a layer with `keysOf` has that layer's
-   * index.
-   */
+  /** Index of its KV pages among the layers with pages; a layer with `keysOf` has that layer's index. */
   readonly place: number;
+  /** Index of its state among the layers with one. */
+  readonly statePlace: number;
   readonly attentionNorm: Tensor | undefined;
   readonly mlpNorm: Tensor | undefined;
   readonly mlpShift: Tensor | undefined;
@@ -50,7 +49,7 @@ export interface Workspace<MlpWorkspace> {
   readonly hidden: Tensor; // [T, C]
   readonly middle: Tensor; // [T, C] after attention
   readonly normed: Tensor; // [T, C]
-  readonly branch: Tensor | undefined; // [T, C] what comes out of a half that has a norm behind it
+  readonly branch: Tensor | undefined; // [T, C] what comes out of a half that has a norm behind it, or of the block beside attention
   readonly attention: ReadonlyMap<AttentionShare, AttentionWorkspace>;
   readonly recurrent: unknown;
   readonly mlp: ReadonlyMap<MlpShare, MlpWorkspace>;

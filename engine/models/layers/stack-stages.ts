@@ -37,7 +37,8 @@ export function createWorkspace<W, S>(
   logitRows: number,
   kept = 0,
 ): Workspace<S> {
-  const hasBranch = norms.afterAttention !== undefined || norms.afterMlp !== undefined;
+  const isHybrid = config.kinds?.some((kind) => kind.isHybrid) ?? false;
+  const hasBranch = norms.afterAttention !== undefined || norms.afterMlp !== undefined || isHybrid;
   const make = (name: string, width: number, count = rows): Tensor => device.tensor(name, 'f32', [count, width]);
   const maker = byTurns(device);
   const shares = layers.slice(shard.layers.from, shard.layers.to);
@@ -181,21 +182,34 @@ interface HalfOutput {
 function recordAttention<W, S>(
   rec: Recorder,
   { config, weights, ws, input, kv }: Pass<W, S>,
-  { inputNorm: norm, inputShift, place, attention, recurrent, rope, window, share }: Layer<W>,
+  { inputNorm: norm, inputShift, place, statePlace, attention, recurrent, rope, window, share }: Layer<W>,
   { indices, kept, promptFrom, stream }: LayerStep,
-  output: HalfOutput,
+  { residual, out }: HalfOutput,
 ): void {
   const { eps } = config;
   const { rows } = input;
-  const halfInput = behindNorm(rec, { x: stream, norm, eps, normed: ws.normed }, inputShift, rows);
+  const given = behindNorm(rec, { x: stream, norm, eps, normed: ws.normed }, inputShift, rows);
   if (indices) gatherRows(rec, { x: stream, indices, out: ws.gathered, rows: kept });
-  const step = { indices, kept, promptFrom, ...output };
+  const step = { indices, kept, promptFrom };
+  const isHybrid = recurrent !== undefined && attention !== undefined;
+  const halfInput = isHybrid ? { ...given, x: normedRows(rec, given, rows), norm: undefined } : given;
+  if (recurrent) {
+    const x = normedRows(rec, halfInput, rows);
+    const output = { residual, out: isHybrid ? ws.branch! : out };
+    config.recurrent!.record(rec, recurrent, ws.recurrent, { ...step, ...output, x, eps, state: kv.states!.layers[statePlace]! }, input);
+  }
   if (attention) {
     const own = { layer: place, cosSin: weights.cosSin.get(rope)!, scores: { ...config.scores, window } };
-    attend(rec, attention, ws.attention.get(share.attention)!, share.attention, { ...step, ...own, input: halfInput }, input, kv);
-  } else {
-    const x = normedRows(rec, halfInput, rows);
-    config.recurrent!.record(rec, recurrent, ws.recurrent, { ...step, x, eps, state: kv.states!.layers[place]! }, input);
+    const output = { residual: isHybrid ? ws.branch! : residual, out };
+    attend(
+      rec,
+      attention,
+      ws.attention.get(share.attention)!,
+      share.attention,
+      { ...step, ...own, ...output, input: halfInput },
+      input,
+      kv,
+    );
   }
 }
 
