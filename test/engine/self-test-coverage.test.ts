@@ -15,6 +15,7 @@ import { KernelFault } from '../../engine/gpu/kernel-fault.ts';
 import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel, Variant } from '../../engine/gpu/kernel.ts';
 import { PipelineCache } from '../../engine/gpu/pipeline-cache.ts';
+import { expectFamily } from '../../engine/model-types.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { HEARING_CHECKS } from '../../engine/runner/hearing-checks.ts';
 import { LAYER_CHECKS } from '../../engine/runner/layer-checks.ts';
@@ -24,15 +25,17 @@ import { selfTest } from '../../engine/runner/self-test.ts';
 import { SPEECH_CHECKS } from '../../engine/runner/speech-checks.ts';
 import { VadRunner } from '../../engine/runner/vad-runner.ts';
 import { createEngine } from '../../engine/tasks/engine.ts';
+import type { Json } from '../../engine/util/json.ts';
 import { randomPath } from '../../engine/weights/random/random-folder.ts';
 import { testDevice } from '../support/device.ts';
 import { nullPlatform } from '../support/null-platform.ts';
 import type { NullAdapter } from '../support/null-platform.ts';
 import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
-import { firstOf } from '../support/thorough.ts';
+import { THOROUGH, firstOf } from '../support/thorough.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FIXTURES = join(ROOT, 'test', 'fixtures', 'llama-tiny-random');
+const NAMES = readdirSync(FIXTURES);
 
 const FOR_A_REQUEST = 'compiled for the first request that asks for it';
 const OF_MATRICES = 'of adapters with subgroup matrices, of which the null backend lists none; its case is in numerics.test.ts';
@@ -95,7 +98,7 @@ const BUNDLED: Readonly<Record<string, Loads>> = {
 const MODELS: Readonly<Record<string, Loads>> = {
   ...BUNDLED,
   'kokoro-tiny-random': engineOf({ speech: { path: join(ROOT, 'test', 'fixtures', 'kokoro-tiny-random') } }),
-  ...Object.fromEntries(readdirSync(FIXTURES).map((name) => [name, chatOf(name)])),
+  ...Object.fromEntries(NAMES.map((name) => [name, chatOf(name)])),
   ...Object.fromEntries(
     ['f32', 'f16', 'bf16', 'q4_k', 'mxfp4'].map((type) => [
       `random ${type}`,
@@ -132,10 +135,21 @@ async function walk(adapter: NullAdapter, load: Loads): Promise<Walked> {
   return { pipelines: all.filter(({ label }) => before.has(label)), untested, added: all.map(({ label }) => label).filter((label) => !before.has(label)) }; // prettier-ignore
 }
 
-/** Where models are walked: all of them on two kinds of adapter, and on others those that take other kernels there. */
+const familyOf = (name: string): string => expectFamily(JSON.parse(readFileSync(join(FIXTURES, name, 'config.json'), 'utf8')) as Json, 'chat'); // prettier-ignore
+/** In a short run one checkpoint of each family. */
+const OF_EACH_FAMILY = THOROUGH
+  ? MODELS
+  : Object.fromEntries(
+      Object.entries(MODELS).filter(([name], _, all) => {
+        const alike = all.filter(([other]) => NAMES.includes(other) && NAMES.includes(name) && familyOf(other) === familyOf(name));
+        return alike.length === 0 || alike[0]![0] === name;
+      }),
+    );
+
+/** Where models are walked: all of them on a software adapter, each family on a GPU, and on others those that take other kernels there. */
 const ADAPTERS: readonly (readonly [string, NullAdapter, Readonly<Record<string, Loads>>])[] = [
   ['a software adapter', { name: 'llvmpipe', lanes: 8 }, MODELS],
-  ['a GPU', { name: 'a GPU', lanes: 32 }, MODELS],
+  ['a GPU', { name: 'a GPU', lanes: 32 }, OF_EACH_FAMILY],
   ['a software adapter of four lanes', { name: 'SwiftShader', lanes: 4 }, BUNDLED],
   ['a GPU without subgroups', { name: 'a GPU' }, BUNDLED],
 ];

@@ -26,6 +26,7 @@ import { testDevice } from '../support/device.ts';
 import { startedChat } from '../support/started-chat.ts';
 import { SPOILED_SUMS, once, spoiled } from '../support/spoiled-shaders.ts';
 import type { Spoil } from '../support/spoiled-shaders.ts';
+import { firstOf } from '../support/thorough.ts';
 
 interface Start {
   readonly info: EngineInfo;
@@ -170,7 +171,7 @@ describe.each([
   ['a GPU', ['software']],
 ] as const satisfies readonly (readonly [string, readonly OptionalFeature[]])[])('the cases of %s', (_, disable) => {
   // Pages as short as a token are SGLang's default.
-  test.each([16, 3, 1])('pass with pages of %i, and take the pipelines that are there', async (pageSize) => {
+  test.each(firstOf(1, [16, 3, 1]))('pass with pages of %i, and take the pipelines that are there', async (pageSize) => {
     const device = await testDevice({ disable });
     const labels = device.compile(dispatchSome(device, pageSize));
     await device.pipelines.settled();

@@ -16,6 +16,7 @@ import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 import { writeRandomCheckpoint } from '../support/random-checkpoint.ts';
 import { safetensorsFile } from '../support/safetensors-file.ts';
+import { firstOf } from '../support/thorough.ts';
 
 const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
 const HEAD_DIM = 64;
@@ -207,7 +208,7 @@ describe('keys with channels far larger than the others', () => {
     { channels: [2, 6], bias: 100 },
     { channels: [4], gain: 20 },
   ];
-  const random = [48, 64, 80].flatMap((headDim) => largeOnes(headDim).map((large) => [headDim, large] as const));
+  const random = firstOf(1, [48, 64, 80]).flatMap((headDim) => largeOnes(headDim).map((large) => [headDim, large] as const));
   test.each(random)('int8 pages keep the logits of a random model of two layers with heads of %i: %o', async (headDim, large) => {
     const [source, folder] = [temporaryFolder(), temporaryFolder()];
     const shape = { hidden: 128, intermediate: 256, layers: 2, heads: 4, kvHeads: 2, headDim, vocabulary: 200, maxPositions: CONTEXT };

@@ -83,7 +83,7 @@ export const GPUS_WITHOUT_SUBGROUPS: readonly Flavour[] =
   globalThis.process === undefined ? [] : [{ title: 'as on a GPU, no subgroups', disable: ['software', 'subgroups'] }];
 
 /** What an adapter does not run takes minutes to compile there for all cases: one case of so many is taken, and the first of each kernel. */
-const SOME = THOROUGH ? 1 : 4;
+const SOME = THOROUGH ? 1 : 8;
 /** Kernels for GPUs; in a page, which tests what its adapter runs, those for want of subgroups too. In Node they are tested in full. */
 const IN_PART: readonly Flavour[] = globalThis.process === undefined ? [NO_SUBGROUPS] : [AS_ON_A_GPU];
 
