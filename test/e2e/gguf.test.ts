@@ -36,7 +36,12 @@ test('a GGUF file is served by its name without the quantisation, with its forma
 });
 
 test.each([
-  ['an architecture that is not known', 'llama', 'lamma', /its architecture is "lamma"; GGUF files of llama, qwen2, [a-z0-9, -]+ are read/],
+  [
+    'an architecture that is not known',
+    'llama',
+    'lamma',
+    /its architecture is "lamma"; GGUF files of llama, qwen2, [a-z0-9_, -]+ are read/,
+  ],
   ['a setting that is not', 'llama.block_count', 'llama.block_cound', /llama.block_count is missing/],
   [
     'a tensor that is not',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
-import { CORNERS, MATRIX, describeInvariance, tokenRequests } from '../support/invariance.ts';
+import { FEW, MATRIX, describeInvariance, tokenRequests } from '../support/invariance.ts';
 import type { Asked } from '../support/invariance.ts';
 import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
 
@@ -26,14 +26,14 @@ const convolutions = randomModel('lfm2');
 
 const MODELS: readonly Asked[] = [
   { name: 'tiny random checkpoint', folder: random, requests: tokenRequests(160), configs: MATRIX, kvCacheDtype: 'auto' },
-  { name: 'tiny random checkpoint, int8 pages', folder: random, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'int8' },
+  { name: 'tiny random checkpoint, int8 pages', folder: random, requests: tokenRequests(160), configs: FEW, kvCacheDtype: 'int8' },
   // Steps of few rows, where nothing is sorted by expert, beside those of many.
-  { name: 'mixture of experts', folder: experts, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'auto' },
+  { name: 'mixture of experts', folder: experts, requests: tokenRequests(160), configs: FEW, kvCacheDtype: 'auto' },
   // States, which go back to the last certain token where a guess was wrong.
-  { name: 'gated delta-nets', folder: deltaNets, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'auto' },
-  { name: 'short convolutions', folder: convolutions, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'auto' },
+  { name: 'gated delta-nets', folder: deltaNets, requests: tokenRequests(160), configs: FEW, kvCacheDtype: 'auto' },
+  { name: 'short convolutions', folder: convolutions, requests: tokenRequests(160), configs: FEW, kvCacheDtype: 'auto' },
   { name: 'tiny random checkpoint, fast', folder: random, requests: tokenRequests(160), configs: MATRIX, numerics: 'fast' },
-  { name: 'mixture of experts, fast', folder: experts, requests: tokenRequests(160), configs: CORNERS, numerics: 'fast' },
-  { name: 'gated delta-nets, fast', folder: deltaNets, requests: tokenRequests(160), configs: CORNERS, numerics: 'fast' },
+  { name: 'mixture of experts, fast', folder: experts, requests: tokenRequests(160), configs: FEW, numerics: 'fast' },
+  { name: 'gated delta-nets, fast', folder: deltaNets, requests: tokenRequests(160), configs: FEW, numerics: 'fast' },
 ];
 MODELS.forEach(describeInvariance);
