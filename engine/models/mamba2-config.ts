@@ -2,13 +2,33 @@
 import { EngineError } from '../errors.ts';
 import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
-import { convTaps, integer } from './config-fields.ts';
+import { convTaps, expectValue, integer } from './config-fields.ts';
 import type { Mamba2Config } from './layers/mamba2.ts';
 
 type Size = 'heads' | 'headDim' | 'groups' | 'stateDim' | 'taps';
 
 /** By size, its field's name and default. */
 export type Mamba2Fields = Readonly<Record<Size, readonly [field: string, fallback: number]>>;
+
+/** The fields of Bamba (transformers), which Granite 4 and Falcon-H1 share, but for the head's size. */
+export const BAMBA = {
+  heads: ['mamba_n_heads', 128],
+  groups: ['mamba_n_groups', 1],
+  stateDim: ['mamba_d_state', 256],
+  taps: ['mamba_d_conv', 4],
+} as const;
+
+/** What those fields say of layers of `columns` columns, which `source` gives. Throws EngineError naming the field that is wrong. */
+export function bambaConfig(json: Json, columns: number, source: string): Pick<Mamba2Config, Size | 'hasConvBias'> {
+  expectValue(json, 'mamba_proj_bias', false);
+  expectNoTimeStepLimit(json);
+  const perHead = columns / integer(json, ...BAMBA.heads);
+  const own = json['mamba_d_head'] === 'auto' ? { ...json, mamba_d_head: perHead } : json;
+  const sizes = mamba2Sizes(own, { ...BAMBA, headDim: ['mamba_d_head', perHead] });
+  const { heads, headDim } = sizes;
+  if (heads * headDim !== columns) throw new EngineError('invalid_model', `config.json: mamba_n_heads is ${heads} and mamba_d_head ${headDim}, expected a product of ${columns}, ${source}`); // prettier-ignore
+  return { ...sizes, hasConvBias: json['mamba_conv_bias'] !== false };
+}
 
 /** The sizes that `fields` have; throws EngineError naming the field that is wrong. */
 export function mamba2Sizes(json: Json, fields: Mamba2Fields): Pick<Mamba2Config, Size> {

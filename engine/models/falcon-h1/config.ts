@@ -6,7 +6,7 @@ import { mamba2 } from '../layers/mamba2.ts';
 import type { Mamba2Config } from '../layers/mamba2.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
-import { expectNoTimeStepLimit, mamba2Sizes } from '../mamba2-config.ts';
+import { BAMBA, bambaConfig } from '../mamba2-config.ts';
 import type { RowFactors } from '../scaled-checkpoint.ts';
 
 /** Defaults of FalconH1Config (transformers, configuration_falcon_h1.py). */
@@ -22,19 +22,12 @@ const DEFAULTS = {
   mamba_d_ssm: 1024,
   eos_token_id: 2,
 };
-const MAMBA = {
-  heads: ['mamba_n_heads', 128],
-  groups: ['mamba_n_groups', 1],
-  stateDim: ['mamba_d_state', 256],
-  taps: ['mamba_d_conv', 4],
-} as const;
-const WITHOUT_BIAS = ['attention_bias', 'projectors_bias', 'mamba_proj_bias', 'mlp_bias'];
+const WITHOUT_BIAS = ['attention_bias', 'projectors_bias', 'mlp_bias'];
 
 /** Reads config.json of Falcon-H1. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
 export function parseFalconH1Config(json: Json): DecoderStackConfig {
   const settings: Json = { ...DEFAULTS, ...json };
   for (const field of WITHOUT_BIAS) expectValue(settings, field, false);
-  expectNoTimeStepLimit(settings);
   const config = parseLlamaConfig({ ...settings, layer_types: undefined, model_type: 'llama' });
   const { rope, layers } = config;
   // Refuse what is none.
@@ -56,16 +49,10 @@ function mambaColumns(json: Json): number {
 }
 
 function mambaConfig(json: Json, { hidden, eps }: Pick<DecoderStackConfig, 'hidden' | 'eps'>): Mamba2Config {
-  const inner = mambaColumns(json);
-  const perHead = inner / integer(json, ...MAMBA.heads);
-  const own = json['mamba_d_head'] === 'auto' ? { ...json, mamba_d_head: perHead } : json;
-  const sizes = mamba2Sizes(own, { ...MAMBA, headDim: ['mamba_d_head', perHead] });
-  const { heads, headDim } = sizes;
-  if (heads * headDim !== inner) throw new EngineError('invalid_model', `config.json: mamba_n_heads is ${heads} and mamba_d_head ${headDim}, expected a product of ${inner}, mamba_d_ssm`); // prettier-ignore
   const hasNorm = json['mamba_rms_norm'] === true;
   // transformers has the norm first where a file does not say it.
   if (hasNorm && json['mamba_norm_before_gate'] !== false) throw new EngineError('unsupported', `config.json: mamba_norm_before_gate is ${describe(json['mamba_norm_before_gate'])}, expected false`); // prettier-ignore
-  return { hidden, ...sizes, hasConvBias: json['mamba_conv_bias'] !== false, hasNorm, eps };
+  return { hidden, ...bambaConfig(json, mambaColumns(json), 'mamba_d_ssm'), hasNorm, eps };
 }
 
 /** By the name of a tensor, what its rows are multiplied with: all multipliers but those of embedding and head, each at the product that it is beside. */
@@ -91,7 +78,7 @@ export function falconH1Factors(given: Json): (name: string) => RowFactors | und
 /** Of z, x, B, C and the time steps. */
 function ofMambaInput(json: Json): RowFactors {
   const inner = mambaColumns(json);
-  const groups = integer(json, ...MAMBA.groups) * integer(json, ...MAMBA.stateDim);
+  const groups = integer(json, ...BAMBA.groups) * integer(json, ...BAMBA.stateDim);
   const ends = [inner, 2 * inner, 2 * inner + groups, 2 * inner + 2 * groups, Infinity];
   const input = number(json, 'ssm_in_multiplier', 1);
   return multipliers(json, 'ssm_multipliers', ends.length).map((factor, i) => ({ to: ends[i]!, factor: input * factor }));

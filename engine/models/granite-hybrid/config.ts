@@ -1,14 +1,14 @@
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 import { describe } from '../../util/json.ts';
-import { expectValue, integer, layerCount, layerTypes, number, recurrentKinds } from '../config-fields.ts';
+import { integer, layerCount, layerTypes, number, recurrentKinds } from '../config-fields.ts';
 import { expertSizes } from '../experts-config.ts';
 import { mamba2 } from '../layers/mamba2.ts';
 import type { Mamba2Config } from '../layers/mamba2.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
-import { expectNoTimeStepLimit, mamba2Sizes } from '../mamba2-config.ts';
+import { bambaConfig } from '../mamba2-config.ts';
 
 /** Defaults of GraniteMoeHybridConfig (transformers, configuration_granitemoehybrid.py). */
 const DEFAULTS = {
@@ -20,12 +20,6 @@ const DEFAULTS = {
   shared_intermediate_size: 1024,
 };
 const EXPERTS = { count: 8, perRow: 2 };
-const MAMBA = {
-  heads: ['mamba_n_heads', 128],
-  groups: ['mamba_n_groups', 1],
-  stateDim: ['mamba_d_state', 256],
-  taps: ['mamba_d_conv', 4],
-} as const;
 /** Layer types, as published and as transformers 5 writes them. */
 const KNOWN = ['mamba', 'attention', 'linear_attention', 'full_attention'] as const;
 
@@ -71,15 +65,8 @@ function graniteExperts(json: Json): ExpertsConfig {
 }
 
 function mambaConfig(json: Json, hidden: number): Mamba2Config {
-  expectValue(json, 'mamba_proj_bias', false);
-  expectNoTimeStepLimit(json);
-  const inner = integer(json, 'mamba_expand', 2) * hidden;
-  const perHead = inner / integer(json, ...MAMBA.heads);
-  const own = json['mamba_d_head'] === 'auto' ? { ...json, mamba_d_head: perHead } : json;
-  const sizes = mamba2Sizes(own, { ...MAMBA, headDim: ['mamba_d_head', perHead] });
-  const { heads, headDim } = sizes;
-  if (heads * headDim !== inner) throw new EngineError('invalid_model', `config.json: mamba_n_heads is ${heads} and mamba_d_head ${headDim}, expected a product of ${inner}, mamba_expand times hidden_size`); // prettier-ignore
+  const columns = integer(json, 'mamba_expand', 2) * hidden;
   // The residual stream's eps is another (multipliers of llama/config.ts).
   const eps = number(json, 'rms_norm_eps', 1e-6);
-  return { hidden, ...sizes, hasConvBias: json['mamba_conv_bias'] !== false, eps };
+  return { hidden, ...bambaConfig(json, columns, 'mamba_expand times hidden_size'), eps };
 }
