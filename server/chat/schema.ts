@@ -56,6 +56,8 @@ const messageFields = z
     function_call: called.nullish(),
     reasoning_content: z.string().nullish(),
     reasoning: z.string().nullish(),
+    /** Mistral's and DeepSeek's name for a last message that the answer continues. */
+    prefix: z.boolean().nullish(),
   })
   .superRefine((value, context) => {
     const missing = (key: string, why: string): void =>
@@ -96,7 +98,7 @@ const valuesIn = (value: unknown): number =>
 /** The body of POST /chat/completions. */
 export const chatSchema = z.object({
   model: z.string().optional(),
-  messages: list(messageSchema, (all) => all.min(1, 'must have at least one message')),
+  messages: list(messageFields, (all) => all.min(1, 'must have at least one message')),
   max_completion_tokens: int(1).optional(),
   ...samplingFields,
   reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
@@ -195,16 +197,22 @@ function refuseUnsupported(fields: Fields): void {
 
 function toRequest(fields: Fields): ChatRequest {
   return defined({
-    messages: fields.messages,
+    messages: fields.messages.map(toMessage),
     ...toGeneration(fields, fields.max_completion_tokens ?? fields.max_tokens),
     templateKwargs: templateKwargs(fields),
     logprobs: fields.logprobs === true ? (fields.top_logprobs ?? 0) : undefined,
     responseFormat: toResponseFormat(fields.response_format),
     ...toTools(fields),
     parallelToolCalls: hasFunctions(fields) ? false : fields.parallel_tool_calls,
-    continueFinalMessage: fields.continue_final_message,
+    continueFinalMessage: continuesLast(fields),
     separateReasoning: fields.separate_reasoning,
   });
+}
+
+/** Whether the answer continues the last message. One that an earlier request continued may still be marked so. */
+function continuesLast({ continue_final_message: asked, messages }: Fields): boolean | undefined {
+  const last = messages.at(-1)!;
+  return asked ?? (last.role === 'assistant' && last.prefix === true ? true : undefined);
 }
 
 /** Merges `reasoning_effort` into the template's variables: 'none' switches reasoning off, other levels are passed on. */

@@ -1,5 +1,6 @@
 /** What the chat shows of settings and questions, as functions. Without a browser. */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { Pace } from '../../web/src/chat/pace.ts';
 import { foldOf } from '../../web/src/chat/question.tsx';
 import { changedSampling } from '../../web/src/chat/sampling.ts';
 import { DEFAULT_SETTINGS } from '../../web/src/settings.ts';
@@ -46,4 +47,32 @@ test('a field runs by its paragraphs, and a long text as its first letter', () =
     'rtl',
     'ltr',
   ]);
+});
+
+test('an answer is saved once a second while it grows, and once more when it stalls', () => {
+  vi.useFakeTimers();
+  try {
+    let text = '';
+    const saved: string[] = [];
+    const pace = new Pace(1000, () => saved.push(text));
+    for (const letter of 'abcd') {
+      text += letter;
+      pace.ask();
+      vi.advanceTimersByTime(400);
+    }
+    // At 1000, when `c` was the last.
+    expect(saved).toEqual(['abc']);
+    vi.advanceTimersByTime(400);
+    expect(saved).toEqual(['abc', 'abcd']);
+    vi.advanceTimersByTime(5000);
+    expect(saved).toEqual(['abc', 'abcd']);
+    pace.ask();
+    pace.ask();
+    expect(saved.length).toBe(3);
+    pace.stop();
+    vi.advanceTimersByTime(5000);
+    expect(saved.length).toBe(3);
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -74,6 +74,15 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
       return [...tracks, ...contexts.filter(({ sampleRate }) => sampleRate === 16000).map(({ state }) => `context ${state}`)];
     });
 
+  /** The page hears. One that never does says what it shows and has open instead. */
+  const listening = async (page: Page): Promise<void> => {
+    try {
+      await page.getByText('Listening.').waitFor();
+    } catch (cause) {
+      throw new Error(`not listening: ${await page.locator('.dock').innerText()}; ${(await open(page)).join()}`, { cause });
+    }
+  };
+
   test('a microphone that is stopped while the browser still asks is closed as soon as it opens', async () => {
     const page = await openPage(context, url);
     await page.locator('.talk').click();
@@ -119,7 +128,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     expect(await page.getByText('Record', { exact: true }).isVisible()).toBe(true);
     await show(page, 'chat');
     await page.locator('.talk').click();
-    await page.getByText('Listening.').waitFor();
+    await listening(page);
     await unplug();
     await page.getByText('The microphone has gone').waitFor();
     expect(await page.locator('.talk').innerText()).toBe('Hold to talk');
@@ -131,7 +140,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     await allow(page);
     const click = (): Promise<void> => page.locator('.talk').evaluate((button) => (button as HTMLElement).click());
     await click();
-    await page.getByText('Listening.').waitFor();
+    await listening(page);
     await page.waitForFunction(() => Number(document.querySelector<HTMLElement>('.talk')!.dataset['seconds']) > 0.5);
     await click();
     await page.locator('.message.assistant[data-status="done"]').waitFor();
@@ -140,7 +149,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
       await page.keyboard.press('Escape');
       await page.locator('.talk').focus();
       await press();
-      await page.getByText('Listening.').waitFor();
+      await listening(page);
       await page.waitForFunction(() => Number(document.querySelector<HTMLElement>('.talk')!.dataset['seconds']) > 0.2);
       expect(await page.locator('.talk').innerText()).toBe('Listening');
     }
@@ -148,7 +157,7 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
 
   /** More than a second has been said: Chromium's microphone beeps twice in it. */
   const said = async (page: Page): Promise<void> => {
-    await page.getByText('Listening.').waitFor();
+    await listening(page);
     await page.waitForFunction(() => Number(document.querySelector<HTMLElement>('.talk')!.dataset['seconds']) > 1);
   };
 

@@ -118,6 +118,32 @@ describe('what shapes the answer', () => {
     expect(engine.chats[0]).toEqual({ messages, sampling: {}, continueFinalMessage: true });
   });
 
+  test.each([
+    [
+      'marked as a prefix, the last message is gone on with',
+      [GOOD.messages[0]!, { role: 'assistant', content: 'I am', prefix: true }],
+      {},
+      true,
+    ],
+    [
+      'not when the request says otherwise',
+      [GOOD.messages[0]!, { role: 'assistant', content: 'I am', prefix: true }],
+      { continue_final_message: false },
+      false,
+    ],
+    [
+      'nor when the mark is left from an earlier request',
+      [{ role: 'assistant', content: 'I am', prefix: true }, GOOD.messages[0]!],
+      {},
+      undefined,
+    ],
+  ])('%s', async (_, messages, fields, continued) => {
+    const { chat, engine } = await startListeners();
+    expect((await postJson(chat + PATH, { ...GOOD, messages, ...fields })).status).toBe(200);
+    expect(engine.chats[0]!.continueFinalMessage).toBe(continued);
+    expect(engine.chats[0]!.messages).toEqual(messages.map(({ role, content }) => ({ role, content })));
+  });
+
   const deltas = [
     { reasoning: 'Hm' },
     { reasoning: '.' },

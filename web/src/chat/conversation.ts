@@ -10,6 +10,7 @@ import { newId } from '../util.ts';
 import { speakable } from '../voice/sentences.ts';
 import { AnswerMeter } from './answer-meter.ts';
 import type { AnswerStats, ConversationData, MessageData, MessageStatus } from './conversation-data.ts';
+import { Pace } from './pace.ts';
 import { promptOf } from './prompt.ts';
 import { answerTo, append, chain, endOf, isUnfinished, takeOut, update } from './record.ts';
 import type { Edit } from './record.ts';
@@ -71,7 +72,7 @@ export interface EditStore {
   store(fallback: ConversationData, edit: Edit): Promise<ConversationData | undefined>;
 }
 
-/** Time between two saves of an answer that is being written, in ms. */
+/** Least time between two saves of an answer that is being written, in ms. */
 const SAVE_EVERY = 1000;
 
 /**
@@ -277,7 +278,11 @@ export class Conversation {
     const pacer = new TextPacer((text) => (message.text.value = text));
     const thoughts = new TextPacer((text) => (message.thoughts.value = text));
     const meter = new AnswerMeter();
-    let saved = performance.now();
+    const saving = new Pace(SAVE_EVERY, () => {
+      // While edits are refused, intermediate states are not saved: each would be one more edit to retry.
+      if (this.#refused.length > 0) return;
+      void this.change(update({ ...message.data(), text: pacer.text, ...(thoughts.text !== '' && { thoughts: thoughts.text }) }));
+    });
     try {
       for await (const event of engine.chat(request, signal)) {
         meter.take(event);
@@ -288,16 +293,14 @@ export class Conversation {
           pacer.add(event.text);
           listener?.({ type: 'text', text: event.text });
         }
-        // While edits are refused, intermediate states are not saved: each would be one more edit to retry.
-        if (performance.now() - saved < SAVE_EVERY || this.#refused.length > 0) continue;
-        saved = performance.now();
-        void this.change(update({ ...message.data(), text: pacer.text, ...(thoughts.text !== '' && { thoughts: thoughts.text }) }));
+        saving.ask();
       }
       batch(() => {
         pacer.flush();
         message.status.value = 'done';
       });
     } finally {
+      saving.stop();
       pacer.flush();
       thoughts.flush();
       message.stats.value = meter.stats();
