@@ -26,6 +26,7 @@ export const MODEL_TYPES = {
   glm: { task: 'chat', family: 'glm' },
   glm4: { task: 'chat', family: 'glm4' },
   glm4_moe: { task: 'chat', family: 'glm4-moe' },
+  qwen3_next: { task: 'chat', family: 'qwen3-next' },
   qwen3_5: { task: 'chat', family: 'qwen3-5' },
   qwen3_5_text: { task: 'chat', family: 'qwen3-5' },
   qwen3_5_moe: { task: 'chat', family: 'qwen3-5' },

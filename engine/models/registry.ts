@@ -31,6 +31,7 @@ import { PHI3 } from './phi3/phi3.ts';
 import { QWEN2_MOE } from './qwen2-moe/qwen2-moe.ts';
 import { QWEN3_5 } from './qwen3-5/qwen3-5.ts';
 import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
+import { QWEN3_NEXT } from './qwen3-next/qwen3-next.ts';
 import { SEED_OSS } from './seed-oss/seed-oss.ts';
 import { STABLELM } from './stablelm/stablelm.ts';
 import { STARCODER2 } from './starcoder2/starcoder2.ts';
@@ -60,6 +61,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   starcoder2: STARCODER2,
   'qwen2-moe': QWEN2_MOE,
   'qwen3-moe': QWEN3_MOE,
+  'qwen3-next': QWEN3_NEXT,
   'qwen3-5': QWEN3_5,
   granitemoe: GRANITE_MOE,
   glm: GLM,

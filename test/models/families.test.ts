@@ -48,6 +48,7 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   qwen3_5: { tpSize: RECURRENT, ppSize: RECURRENT },
   'qwen3_5-last': { tpSize: RECURRENT, ppSize: RECURRENT },
   qwen3_5_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
+  qwen3_next: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
   'granitemoehybrid-mamba': { tpSize: RECURRENT, ppSize: RECURRENT },

@@ -227,6 +227,43 @@ test("qwen35moe: experts as one tensor each part, the row of the shared expert's
   await expectLogits('qwen3_5_moe', ggufFile({ metadata, tensors: Object.fromEntries(fused) }));
 });
 
+test.each([
+  ['ssm_in', 'as older files have them, by key head'],
+  ['attn_qkv', 'apart'],
+])('qwen3next: projections of delta-nets in %s, %s: the logits are transformers', async (first) => {
+  const settings: Record<string, Stored> = {
+    block_count: u32(3), context_length: u32(512), embedding_length: u32(32), feed_forward_length: u32(44), 'attention.head_count': u32(5),
+    'attention.head_count_kv': u32(1), 'attention.key_length': u32(48), 'attention.value_length': u32(48), 'attention.layer_norm_rms_epsilon': f32(1e-6),
+    'rope.freq_base': f32(10000), 'rope.dimension_count': u32(12), 'attention.recurrent_layers': { type: 'i32s', value: [1, 0, 1] },
+    expert_count: u32(5), expert_used_count: u32(2), expert_feed_forward_length: u32(20), expert_shared_feed_forward_length: u32(28),
+    'ssm.conv_kernel': u32(4), 'ssm.state_size': u32(16), 'ssm.group_count': u32(2), 'ssm.time_step_rank': u32(6), 'ssm.inner_size': u32(72),
+  }; // prettier-ignore
+  const tensors = await converted('qwen3_next', {
+    top: TOP,
+    parts: {
+      ...PARTS, ...QWEN35, ...EXPERTS, 'linear_attn.in_proj_qkvz': 'ssm_in', 'linear_attn.in_proj_ba': 'ssm_ba', 'linear_attn.A_log': 'ssm_a',
+      'linear_attn.dt_bias': 'ssm_dt.bias', gate_proj: 'ffn_gate_exps', up_proj: 'ffn_up_exps', down_proj: 'ffn_down_exps',
+    }, // prettier-ignore
+    value: (own, values) => {
+      if (own === 'ssm_a') return values.map((value) => -Math.exp(value));
+      return own.endsWith('norm') && own !== 'ssm_norm' ? values.map((value) => value + 1) : values;
+    },
+  });
+  for (const layer of first === 'ssm_in' ? [] : [0, 2]) {
+    const { dimensions, data } = tensors[`blk.${layer}.ssm_in.weight`]!;
+    const row = 4 * dimensions[0]!;
+    // Of a key head 16 rows of queries, 16 of keys, three heads of values with 12 each, and as many of gates.
+    const rows = (from: number, to: number): Uint8Array[] => [0, 104].map((head) => data.subarray((head + from) * row, (head + to) * row));
+    const parts = { attn_qkv: [...rows(0, 16), ...rows(16, 32), ...rows(32, 68)], attn_gate: rows(68, 104) };
+    for (const [name, of] of Object.entries(parts)) {
+      const joined = Buffer.concat(of);
+      tensors[`blk.${layer}.${name}.weight`] = { dimensions: [dimensions[0]!, joined.length / row], type: 0, data: joined };
+    }
+    delete tensors[`blk.${layer}.ssm_in.weight`];
+  }
+  await expectLogits('qwen3_next', ggufFile({ metadata: metadataOf('qwen3next', settings), tensors }));
+});
+
 /** Of two stacks of matrices: of each expert the first's rows, then the second's. */
 function together(first: StoredTensor, second: StoredTensor): StoredTensor {
   const [columns = 0, rows = 0, experts = 0] = first.dimensions;

@@ -354,6 +354,7 @@ MODELS = {
         COMMON, model_type="exaone4", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
         tie_word_embeddings=True, sliding_window=None, layer_types=["full_attention", "full_attention"],
         rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
     # Layers of one half each, an odd number, of which a Mamba layer is the last; two groups of four heads; rows of whole blocks. transformers raises the time
     # steps of prompts to time_step_min, which the published code does not.
     "nemotron_h": dict(
@@ -380,6 +381,14 @@ MODELS = {
         COMMON, model_type="falcon_h1", seed=17, hidden_size=40, num_attention_heads=5, num_key_value_heads=1, intermediate_size=52, tie_word_embeddings=True,
         mamba_d_ssm=80, mamba_n_heads=5, mamba_d_head=16, mamba_d_state=16, mamba_d_conv=3, mamba_conv_bias=False, mamba_chunk_size=16, mamba_rms_norm=True,
         mamba_norm_before_gate=False, ssm_out_multiplier=0.7, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Projections of delta-nets by key head, each with three value heads; five experts, two a row, beside a shared one.
+    "qwen3_next": dict(
+        COMMON, model_type="qwen3_next", seed=18, hidden_size=32, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=1, head_dim=48,
+        intermediate_size=44, moe_intermediate_size=20, shared_expert_intermediate_size=28, num_experts=5, num_experts_per_tok=2,
+        linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=16, linear_value_head_dim=12, tie_word_embeddings=False,
+        layer_types=["linear_attention", "full_attention", "linear_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25),
     ),
 }
 

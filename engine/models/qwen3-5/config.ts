@@ -40,14 +40,20 @@ export function parseQwen35Config(json: Json): DecoderStackConfig {
   const hasExperts = /^qwen3_5_moe(_text)?$/.test(String(json['model_type']));
   const given = hasExperts ? { ...EXPERT_DEFAULTS, ...json } : undefined;
   const settings = given ? { ...given, intermediate_size: given.shared_expert_intermediate_size } : { ...DEFAULTS, ...json };
+  const config = parseHybridConfig(settings);
+  return { ...config, experts: hasExperts ? qwen35Experts(json, config.layers) : undefined };
+}
+
+/** Reads the fields of gated attention and gated delta-nets by turns, and of a dense MLP, from settings with a family's defaults. */
+export function parseHybridConfig(settings: Json): DecoderStackConfig {
   expectValue(settings, 'attention_bias', false);
   expectValue(settings, 'attn_output_gate', true);
   // Layer types and rotary embeddings are read below, not as Llama's.
   const config = parseLlamaConfig({ ...settings, partial_rotary_factor: undefined, layer_types: undefined, sliding_window: undefined, rope_parameters: undefined, rope_scaling: undefined, rope_theta: undefined }); // prettier-ignore
   const rope = parseRope(settings, config.headDim, { partial: true });
   const { layers, hidden } = config;
-  const types = layerTypes(json, layers, ['full_attention', 'linear_attention']);
-  const interval = integer(json, 'full_attention_interval', 4);
+  const types = layerTypes(settings, layers, ['full_attention', 'linear_attention']);
+  const interval = integer(settings, 'full_attention_interval', 4);
   const isRecurrent = (layer: number): boolean => (types ? types[layer] === 'linear_attention' : (layer + 1) % interval !== 0);
   const kinds = recurrentKinds(layers, rope, isRecurrent);
   return {
@@ -58,7 +64,6 @@ export function parseQwen35Config(json: Json): DecoderStackConfig {
     isGated: true,
     // Norm weights are stored minus 1, except the gated norm's.
     normOffset: 1,
-    experts: hasExperts ? qwen35Experts(json, layers) : undefined,
     recurrent: kinds.some((kind) => kind.isRecurrent) ? deltaNet(deltaNetConfig(settings, hidden)) : undefined,
   };
 }
@@ -76,7 +81,8 @@ function qwen35Experts(json: Json, layers: number): ExpertsConfig {
   return { ...sizes, shares: { normalised: true }, hasShared: true, layers: new Array<boolean>(layers).fill(true) };
 }
 
-function deltaNetConfig(json: Json, hidden: number): DeltaNetConfig {
+/** Reads the sizes of the delta-nets, of rows of `hidden` channels. */
+export function deltaNetConfig(json: Json, hidden: number): DeltaNetConfig {
   const keyHeads = integer(json, 'linear_num_key_heads', 16);
   const heads = integer(json, 'linear_num_value_heads', 32);
   const keyDim = integer(json, 'linear_key_head_dim', 128);

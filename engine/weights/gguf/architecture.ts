@@ -7,6 +7,7 @@ import type { Architecture } from './family.ts';
 import { granite, graniteHybrid } from './granite.ts';
 import type { Metadata } from './metadata.ts';
 import { nemotronH, nemotronHExperts } from './nemotron-h.ts';
+import { qwen35, qwen3Next } from './qwen3-5.ts';
 import { ropeOf } from './rope.ts';
 import { FUSED, glm } from './glm.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
@@ -189,61 +190,6 @@ function lfm2Experts(): Required<Pick<Architecture, 'settings' | 'reads' | 'part
 }
 
 /**
- * Qwen3.5's gated delta-nets. In every tensor of a file, the value heads that share a key head are not adjacent but lie as many apart as
- * there are key heads; `linear_value_heads_tiled` tells the forward pass (conversion/qwen.py, _LinearAttentionVReorderBase).
- */
-function qwen35(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
-  const sizes = {
-    conv_kernel: 'linear_conv_kernel_dim',
-    state_size: 'linear_key_head_dim',
-    group_count: 'linear_num_key_heads',
-    time_step_rank: 'linear_num_value_heads',
-  };
-  return {
-    parts: new Map([
-      ['post_attention_norm', 'post_attention_layernorm'],
-      ['attn_qkv', 'linear_attn.in_proj_qkv'],
-      ['attn_gate', 'linear_attn.in_proj_z'],
-      ['ssm_beta', 'linear_attn.in_proj_b'],
-      ['ssm_alpha', 'linear_attn.in_proj_a'],
-      ['ssm_conv1d', 'linear_attn.conv1d'],
-      ['ssm_norm', 'linear_attn.norm'],
-      ['ssm_out', 'linear_attn.out_proj'],
-    ]),
-    tensors: new Map([
-      ['ssm_a', 'linear_attn.A_log'],
-      ['ssm_dt.bias', 'linear_attn.dt_bias'],
-    ]),
-    values: new Map([
-      ['ssm_a', (stored) => Math.log(-stored)],
-      ['ssm_norm.weight', (stored) => stored],
-    ]),
-    head: new Map([
-      ['nextn.eh_proj.weight', 'mtp.fc.weight'],
-      ['nextn.enorm.weight', 'mtp.pre_fc_norm_embedding.weight'],
-      ['nextn.hnorm.weight', 'mtp.pre_fc_norm_hidden.weight'],
-      ['nextn.shared_head_norm.weight', 'mtp.norm.weight'],
-    ]),
-    normOffset: 1,
-    settings: (metadata, key, { headDim, layers }) => {
-      const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
-      const recurrent = metadata.get(key('attention.recurrent_layers'));
-      return {
-        ...Object.fromEntries(Object.entries(sizes).map(([stored, name]) => [name, size(`ssm.${stored}`)])),
-        linear_value_head_dim: size('ssm.inner_size') / size('ssm.time_step_rank'),
-        linear_value_heads_tiled: true,
-        partial_rotary_factor: size('rope.dimension_count') / headDim,
-        full_attention_interval: metadata.number(key('full_attention_interval')) ?? 4,
-        mtp_num_hidden_layers: metadata.number(key('nextn_predict_layers')) ?? 0,
-        ...(Array.isArray(recurrent) && {
-          layer_types: recurrent.slice(0, layers).map((is) => (is ? 'linear_attention' : 'full_attention')),
-        }),
-      };
-    },
-  };
-}
-
-/**
  * gpt-oss. Files do not say that every other layer has a sliding window and that YaRN's ramp is not truncated (conversion/gpt_oss.py). The
  * MLP size is that of an expert.
  */
@@ -345,6 +291,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['lfm2', { modelType: 'lfm2', permuted: false, activation: 'silu', ...lfm2() }],
   ['lfm2moe', { modelType: 'lfm2_moe', permuted: false, activation: 'silu', ...withExperts(lfm2(), lfm2Experts()) }],
   ['gpt-oss', { modelType: 'gpt_oss', permuted: false, activation: 'silu', ...gptOss() }],
+  ['qwen3next', { modelType: 'qwen3_next', permuted: false, activation: 'silu', ...withExperts(qwen3Next(), withGatedExpert(experts())) }],
   ['qwen35', { modelType: 'qwen3_5_text', permuted: false, activation: 'silu', ...qwen35() }],
   [
     'qwen35moe',
