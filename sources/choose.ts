@@ -30,10 +30,12 @@ const COMPANIONS =
 const VOICES = /^voices\/[^/]+\.(pt|bin|npz|safetensors|json)$|^voices[^/]*\.(bin|npz|safetensors)$/;
 const SHARD = /^(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)$/;
 const LARGEST_COMPANION = 64 * 2 ** 20;
-/** Quantisations in the order in which they are chosen by default: as llama.cpp and Ollama do, then what is nearest. */
+/** Quantisations in the order in which they are chosen by default: as llama.cpp and Ollama do, then what is nearest (`distance`). */
 const PREFERRED = ['Q4_K_M', 'Q4_K_S', 'Q4_0', 'Q4_1', 'Q5_K_M', 'Q8_0', 'F16', 'BF16'];
 /** Quantisations that the engine refuses, and that are therefore chosen only if there is nothing else. */
-const NOT_READ = /(^|[-._/])(UD-)?(IQ[123]_\w+|TQ[12]_\w+|NVFP4)(?=[-./]|$)/i;
+const NOT_READ = /(^|[-._/])Q[12]_0(?=[-./]|$)/i;
+/** Bits of a quantisation in a file's name: the 3 of IQ3_XXS. */
+const BITS = /(?:^|[-._/])(?:UD-)?(?:[IT]?Q|B?F|(?:MX|NV)FP)(\d+)(?:_\w+)?(?=[-./]|$)/i;
 
 /** Chooses from a repository's files; throws SourceError('missing') with what there is instead. */
 export function chooseFiles(files: readonly RepoFile[], select?: string): Choice {
@@ -122,7 +124,15 @@ function preferred(models: readonly RepoFile[]): RepoFile {
     const found = models.find(({ path }) => hasTag(path, tag));
     if (found) return found;
   }
-  return models.find(({ path }) => !NOT_READ.test(path)) ?? models[0]!;
+  return [...models].sort((a, b) => distance(a.path) - distance(b.path))[0]!;
+}
+
+/** How far a quantisation is from the preferred ones: four bits come first, then more, then names that do not say, then fewer. */
+function distance(path: string): number {
+  const bits = Number(BITS.exec(path)?.[1]);
+  if (NOT_READ.test(path)) return 1000;
+  if (Number.isNaN(bits)) return 40;
+  return bits >= 4 ? bits - 4 : 50 - bits;
 }
 
 function chooseNamed(files: readonly RepoFile[], select: string): Choice {

@@ -7,7 +7,7 @@ import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { TapOrder } from '../ops/conv.ts';
-import { packBlocks } from '../ops/pack-blocks.ts';
+import { packBlocks, uploadGrid } from '../ops/pack-blocks.ts';
 import { packFloats, packTaps } from '../ops/pack-floats.ts';
 import { emptyLinear } from '../ops/pack-linear.ts';
 import { randomBlocks, randomFloats } from '../ops/random-weights.ts';
@@ -65,6 +65,8 @@ export class WeightStream {
   /** Used alternately: while the device packs one chunk, the next is uploaded. */
   readonly #slots: { raw?: Tensor; packed: Promise<void> }[] = [{ packed: Promise.resolve() }, { packed: Promise.resolve() }];
   #flags: Tensor | undefined;
+  /** Grids of the types that were streamed; undefined for a type without. */
+  readonly #grids = new Map<BlockType, Tensor | undefined>();
 
   constructor(device: Device, checkpoint: Checkpoint) {
     this.#device = device;
@@ -127,6 +129,8 @@ export class WeightStream {
     const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
     const weight = emptyLinear(this.#device, label, total, sizeOf(columns), type);
     const fill = new WeightFill(this.#device, weight);
+    if (!this.#grids.has(type)) this.#grids.set(type, uploadGrid(this.#device, type));
+    const grid = this.#grids.get(type);
     let above = 0;
     for (const { name, rows } of parts) {
       for (const chunk of chunksOf(rows, ((width / values) * bytes) / 4)) {
@@ -135,7 +139,7 @@ export class WeightStream {
         await this.#send(name, 'f32', content, (rec, sent) => {
           for (const { into, from, count } of fill.pieces(rec, begin, begin + sizeOf(chunk))) {
             packBlocks(rec, {
-              ...sent, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), into,
+              ...sent, grid, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), into,
             }); // prettier-ignore
           }
         });
@@ -171,8 +175,13 @@ export class WeightStream {
   async bad(): Promise<readonly BadTensor[]> {
     if (!this.#flags) return [];
     const values = await this.#device.read(this.#flags);
-    this.#device.destroy(this.#flags, ...this.#slots.flatMap(({ raw }) => raw ?? []));
+    this.#device.destroy(
+      this.#flags,
+      ...this.#slots.flatMap(({ raw }) => raw ?? []),
+      ...[...this.#grids.values()].flatMap((grid) => grid ?? []),
+    );
     this.#flags = undefined;
+    this.#grids.clear();
     for (const slot of this.#slots) delete slot.raw;
     return [...this.#numbers].flatMap(([name, i]) => (values[i] ? [{ name, limit: this.#limits.get(name)! }] : []));
   }

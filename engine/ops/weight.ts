@@ -52,16 +52,17 @@ export function weightVariant({ dtype, place }: StoredAs, quads = 1): WeightVari
   const inTexture = place === 'texture' && { texture: 'weight' };
   if (!isBlockType(dtype)) return { storage: dtype, consts: { BLOCK_QUADS: quads }, ...inTexture };
   const format: BlockFormat = BLOCK_FORMATS[dtype];
-  const { low, high, group, zero, table } = format;
+  const { low, high, group, zero, table, unit = 1 } = format;
   const planes = { LOW_BITS: low, HIGH_BITS: high, GROUPS: BLOCK / group, ZERO: zero };
   const scales = { SCALE_BLOCKS: blocksPerWord(format), HAS_WIDE: hasWide(format) ? 1 : 0 };
-  const consts = { ...planes, ...scales, ...(table && tableConsts(table)) };
+  const units = format.scales === 'small' && { UNIT_BITS: -Math.log2(unit) };
+  const consts = { ...planes, ...scales, ...units, ...(table && tableConsts(table)) };
   return { storage: dtype, consts, ...inTexture };
 }
 
-/** 16 signed bytes, packed into four words. */
+/** Up to 16 signed bytes, packed into four words. */
 function tableConsts(table: readonly number[]): Readonly<Record<string, number>> {
-  const words = new Uint32Array(Int8Array.from(table).buffer);
+  const words = new Uint32Array(Int8Array.from({ length: 16 }, (_, i) => table[i] ?? 0).buffer);
   return Object.fromEntries([...words].map((word, i) => [`TABLE_${i}`, word]));
 }
 

@@ -108,9 +108,10 @@ const checkBlocks: CheckMaker = ({ storage }, bench) => {
   const words = wordsOf(bytes);
   const raw = bench.keep(bench.device.upload('check', 'u32', [words.length], words));
   const { part, into, flags } = emptyPart(bench, columns, type);
+  const grid = bench.grid(type);
   const chunk = { width: columns, firstRow: 0, rows: ROWS, column: 0, columns, tensor: 0 };
   return {
-    record: (rec) => packBlocks(rec, { raw, into, flags, ...chunk }),
+    record: (rec) => packBlocks(rec, { raw, grid, into, flags, ...chunk }),
     out: part.weight,
     expected: plainBlocks(BLOCK_FORMATS[type], bytes, ROWS, columns, part.padded),
     tolerance: 0,

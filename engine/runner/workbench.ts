@@ -6,7 +6,7 @@ import { ownedTensors } from '../gpu/tensor.ts';
 import type { Tensor, TypedArray } from '../gpu/tensor.ts';
 import { ACTIVATIONS } from '../ops/activation.ts';
 import type { Activation } from '../ops/activation.ts';
-import { packBlocks } from '../ops/pack-blocks.ts';
+import { packBlocks, uploadGrid } from '../ops/pack-blocks.ts';
 import { emptyLinear, packLinear } from '../ops/pack-linear.ts';
 import { spanRows } from '../ops/row-spans.ts';
 import type { Rows, SpanRows } from '../ops/row-spans.ts';
@@ -16,7 +16,7 @@ import { f32ToF16Bits, fromF16, toF16 } from '../util/f16.ts';
 import type { Range } from '../util/math.ts';
 import { createRng } from '../util/rng.ts';
 import type { Rng } from '../util/rng.ts';
-import { widenBlocks } from '../weights/block-format.ts';
+import { setHalfScale, widenBlocks } from '../weights/block-format.ts';
 import type { BlockFormat } from '../weights/block-format.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
@@ -91,6 +91,12 @@ export class Workbench {
     return tensor;
   }
 
+  /** The grid of a block type that has one. */
+  grid(type: BlockType): Tensor | undefined {
+    const grid = uploadGrid(this.device, type);
+    return grid && this.keep(grid);
+  }
+
   /** Registers all tensors in an object, to be freed. */
   keepAll<T extends object>(made: T): T {
     this.#made.push(...ownedTensors(made));
@@ -129,12 +135,13 @@ export function checkedMatrix(
   widenBlocks(BLOCK_FORMATS[dtype], bytes, values);
   const raw = bench.keep(device.upload('check', 'u32', [Math.ceil(bytes.length / 4)], wordsOf(bytes)));
   const flags = bench.words([0]);
+  const grid = bench.grid(dtype);
   const part = weight.parts[0]!;
   bench.keep(part.weight);
   const fill = (rec: Recorder): void => {
     const filling = new WeightFill(device, weight);
     for (const { into, from, count } of filling.pieces(rec, 0, n)) {
-      packBlocks(rec, { raw, width: k, firstRow: from, rows: count, column: 0, columns: k, into, flags, tensor: 0 });
+      packBlocks(rec, { raw, grid, width: k, firstRow: from, rows: count, column: 0, columns: k, into, flags, tensor: 0 });
     }
     for (const window of filling.end(rec)) bench.keep(window);
   };
@@ -148,6 +155,8 @@ export function wordsOf(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(padded.buffer);
 }
 
+const smallHalf = (rng: Rng): number => f32ToF16Bits(0.001 + rng.uniform() * 0.01);
+
 /** Stored blocks with random codes and scales of a moderate size. */
 export function someBlocks(rng: Rng, type: BlockType, count: number): Uint8Array {
   const { values, bytes, scales, places }: BlockFormat = BLOCK_FORMATS[type];
@@ -157,7 +166,10 @@ export function someBlocks(rng: Rng, type: BlockType, count: number): Uint8Array
     if (scales === 'exponent') out[at + places.scale] = 122 + rng.integer(4);
     // One scale for all rows.
     else if (scales === 'row') view.setFloat32(at + places.scale, 0.01, true);
-    else for (const place of [places.scale, places.offset]) if (place !== undefined) view.setUint16(at + place, f32ToF16Bits(0.001 + rng.uniform() * 0.01), true); // prettier-ignore
+    else {
+      setHalfScale(view, at, places, smallHalf(rng));
+      if (places.offset !== undefined) view.setUint16(at + places.offset, smallHalf(rng), true);
+    }
   }
   return out;
 }

@@ -18,5 +18,5 @@ export function modelName(path: string): string {
 const FORMAT = /\.(bin|onnx|safetensors|pth?)$/i;
 const GENERIC = /^(pytorch_)?model([-_.](int8|fp16|f16|quantized|q4|q8))?$/i;
 const PART = /-\d{5}-of-\d{5}$/;
-/** Quantisation in a GGUF file's name, such as Q4_K_M, q8_0, UD-Q4_K_XL, IQ4_XS, bf16 or MXFP4_MOE. */
-const QUANTISATION = /[-._](UD-)?(I?Q\d[A-Z0-9_]*|B?F16|F32|MXFP4(_MOE)?)$/i;
+/** Quantisation in a GGUF file's name, such as Q4_K_M, q8_0, UD-Q4_K_XL, IQ4_XS, TQ1_0, bf16 or MXFP4_MOE. */
+const QUANTISATION = /[-._](UD-)?([IT]?Q\d[A-Z0-9_]*|B?F16|F32|(MX|NV)FP4(_MOE)?)$/i;

@@ -4,6 +4,7 @@
  */
 import { f16Table } from '../util/f16.ts';
 import { ceilDiv } from '../util/math.ts';
+import type { GridName } from './grids.ts';
 
 /** Values along K that a kernel processes at once, whatever the file's block size. */
 export const BLOCK = 32;
@@ -14,7 +15,7 @@ export const BLOCK = 32;
  * - half_offset: an f16 scale and an f16 offset per block.
  * - exponent: a power of two per block, 2^(byte - 128).
  * - row: an f32 scale per row, which each of the row's blocks repeats in the stored form.
- * - small: an f16 scale per 256 values, times a signed byte per group.
+ * - small: an f16 scale per 256 values, times a signed byte per group, times `unit`. The byte is 1 in a type that stores none.
  * - small_offset: an f16 scale and an f16 offset per 256 values, each times a number per group; the offset is subtracted. These numbers
  * have 4 bits (groups of 16) or a byte (groups of 32).
  */
@@ -33,24 +34,31 @@ export interface BlockFormat {
   /** Values that share a group scale. */
   readonly group: 16 | 32;
   readonly scales: ScaleKind;
-  /** The code that means zero; `table`: the values of all 16 codes instead. */
+  /** Power of two below 1 that a group's scale counts in (kind small); default 1. */
+  readonly unit?: number;
+  /** The code that means zero; `table`: the values of all 16 codes instead, or of all 8. */
   readonly zero: number;
   readonly table?: readonly number[];
   /** Codes are signed bytes. */
   readonly signed?: boolean;
   /** Layout of the codes in the stored form; each has a fragment (shaders/lib/stored_<layout>.wgsl). */
   readonly layout: string;
+  /** The grid in which codes are found. */
+  readonly grid?: GridName;
   readonly places: BlockPlaces;
   /** Decodes the stored block at byte `at` into codes and scales. */
   open(bytes: DataView, at: number, block: OpenBlock, places: BlockPlaces): void;
 }
 
-/** Byte offsets in a stored block: of its scale, its offset, the low bits of its codes, their high bits, and its group scales. */
+/** Byte offsets in a stored block: of its scale, its offset, the low bits of its codes, their high bits, their signs, and its group scales. */
 export interface BlockPlaces {
   readonly scale: number;
+  /** The f16 scale is spread over the upper four bits of four 16-bit numbers, its lowest four bits first. */
+  readonly isSpread?: true;
   readonly offset?: number;
   readonly codes: number;
   readonly high?: number;
+  readonly signs?: number;
   readonly scales?: number;
 }
 
@@ -72,6 +80,23 @@ export function openBlock(): OpenBlock {
   return { codes: new Uint32Array(64), scale: 0, offset: 0, scales: new Int32Array(16), offsets: new Int32Array(16) };
 }
 
+/** Bits of the f16 scale of the stored block at byte `at`. */
+export function halfScale(bytes: DataView, at: number, { scale, isSpread }: BlockPlaces): number {
+  if (!isSpread) return bytes.getUint16(at + scale, true);
+  let bits = 0;
+  for (let i = 0; i < 4; i++) bits |= (bytes.getUint16(at + scale + 2 * i, true) >> 12) << (4 * i);
+  return bits;
+}
+
+/** Writes the bits of the f16 scale of the stored block at byte `at`. */
+export function setHalfScale(bytes: DataView, at: number, { scale, isSpread }: BlockPlaces, bits: number): void {
+  if (!isSpread) return bytes.setUint16(at + scale, bits, true);
+  for (let i = 0; i < 4; i++) {
+    const place = at + scale + 2 * i;
+    bytes.setUint16(place, (bytes.getUint16(place, true) & 0x0fff) | (((bits >> (4 * i)) & 15) << 12), true);
+  }
+}
+
 /** Dequantises whole blocks into `out`; each product and each sum is rounded to f32, as in PyPI `gguf` (gguf/quants.py). */
 export function widenBlocks(format: BlockFormat, bytes: Uint8Array, out: Float32Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -83,7 +108,7 @@ export function widenBlocks(format: BlockFormat, bytes: Uint8Array, out: Float32
 }
 
 function widenGroup(
-  { group: size, scales: kind, zero, table, signed = false }: BlockFormat,
+  { group: size, scales: kind, unit = 1, zero, table, signed = false }: BlockFormat,
   block: OpenBlock,
   group: number,
   out: Float32Array,
@@ -91,7 +116,7 @@ function widenGroup(
 ): void {
   const halves = f16Table();
   const d = kind === 'exponent' ? 2 ** (block.scale - 128) : kind === 'row' ? singleOf(block.scale) : halves[block.scale]!;
-  const scale = kind === 'small' || kind === 'small_offset' ? Math.fround(d * block.scales[group]!) : d;
+  const scale = kind === 'small' || kind === 'small_offset' ? Math.fround(d * block.scales[group]! * unit) : d;
   const offset = kind === 'half_offset' ? halves[block.offset]! : -Math.fround(halves[block.offset]! * block.offsets[group]!);
   const hasOffset = hasOffsets(kind);
   for (let i = 0; i < size; i++) {

@@ -2,6 +2,7 @@
  * The block-quantised types that files have, as ggml stores them (ggml-quants.c), and rows of int8 as blocks; each type is a row of TYPES.
  */
 import type { BlockFormat, BlockPlaces, OpenBlock } from './block-format.ts';
+import { openIQ1M, openIQ1S, openIQ2S, openIQ2XS, openIQ2XXS, openIQ3S, openIQ3XXS } from './grid-blocks.ts';
 
 const NIBBLES = 0x0f0f0f0f;
 const ONES = 0x01010101;
@@ -11,6 +12,16 @@ const IQ4_STEPS: readonly number[] = [-127, -104, -83, -65, -49, -35, -22, -10, 
 
 /** Values of E2M1, doubled; the scale is halved to match. */
 const E2M1_STEPS: readonly number[] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+
+/** Values of the codes of IQ2: digits for three magnitudes, and a sign; digit 3 does not occur. */
+const IQ2_STEPS: readonly number[] = [8, 25, 43, 0, -8, -25, -43, 0];
+
+/** Of IQ3_XXS, and of IQ3_S: eight magnitudes and a sign. */
+const IQ3_XXS_STEPS: readonly number[] = [4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62];
+const IQ3_S_STEPS: readonly number[] = [1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15];
+
+/** Of IQ1, times 8: digits for -1, 0 and 1, to which an eighth is added, or taken off where there is a sign. */
+const IQ1_STEPS: readonly number[] = [-7, 1, 9, 0, -9, -1, 7, 0];
 
 /** Writes words of four codes from `to` on: the low nibbles of 16 bytes are the first 16 codes, the high nibbles the other 16. */
 function nibbles(bytes: DataView, at: number, codes: Uint32Array, to = 0): void {
@@ -143,6 +154,35 @@ function openIQ4XS(bytes: DataView, at: number, block: OpenBlock, { scale, codes
   }
 }
 
+/** Decodes TQ2_0, which has no group scales. */
+function openTQ20(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
+  twoBits(bytes, at + codes, block.codes);
+  block.scales.fill(1);
+  block.scale = half(bytes, at + scale);
+}
+
+/** Where TQ1_0 has its codes: bytes from `at` on, of which byte `m` has code `first` + `bytes` n + m as digit n. */
+const TERNARY = [
+  { at: 0, bytes: 32, first: 0, digits: 5 },
+  { at: 32, bytes: 16, first: 160, digits: 5 },
+  { at: 48, bytes: 4, first: 240, digits: 4 },
+] as const;
+
+/** Decodes TQ1_0: digits of base 3; a byte is the fraction of 256 that they are of 3 to the power of their number, rounded up. */
+function openTQ10(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
+  for (const run of TERNARY) {
+    for (let n = 0; n < run.digits; n++) {
+      for (let m = 0; m < run.bytes; m += 4) {
+        let word = 0;
+        for (let i = 3; i >= 0; i--) word = (word << 8) | ((((bytes.getUint8(at + codes + run.at + m + i) * 3 ** n) & 255) * 3) >> 8);
+        block.codes[(run.first + n * run.bytes + m) >> 2] = word;
+      }
+    }
+  }
+  block.scales.fill(1);
+  block.scale = half(bytes, at + scale);
+}
+
 function openMXFP4(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
   block.scale = bytes.getUint8(at + scale);
   nibbles(bytes, at + codes, block.codes);
@@ -202,6 +242,42 @@ const TYPES = {
   IQ4_XS: {
     values: 256, bytes: 136, low: 4, high: 0, group: 32, scales: 'small', zero: 0, table: IQ4_STEPS,
     layout: 'nibble_groups', places: { scale: 0, scales: 2, codes: 8 }, open: openIQ4XS,
+  },
+  IQ1_S: {
+    values: 256, bytes: 50, low: 2, high: 1, group: 32, scales: 'small', unit: 0.125, zero: 0, table: IQ1_STEPS,
+    layout: 'iq1_s', grid: 'IQ1_S', places: { scale: 0, codes: 2, scales: 34 }, open: openIQ1S,
+  },
+  IQ1_M: {
+    values: 256, bytes: 56, low: 2, high: 1, group: 16, scales: 'small', unit: 0.125, zero: 0, table: IQ1_STEPS,
+    layout: 'iq1_m', grid: 'IQ1_S', places: { scale: 48, isSpread: true, codes: 0, high: 32, scales: 48 }, open: openIQ1M,
+  },
+  IQ2_XXS: {
+    values: 256, bytes: 66, low: 2, high: 1, group: 32, scales: 'small', unit: 0.125, zero: 0, table: IQ2_STEPS,
+    layout: 'iq2_xxs', grid: 'IQ2_XXS', places: { scale: 0, codes: 2, scales: 6 }, open: openIQ2XXS,
+  },
+  IQ2_XS: {
+    values: 256, bytes: 74, low: 2, high: 1, group: 16, scales: 'small', unit: 0.125, zero: 0, table: IQ2_STEPS,
+    layout: 'iq2_xs', grid: 'IQ2_XS', places: { scale: 0, codes: 2, scales: 66 }, open: openIQ2XS,
+  },
+  IQ2_S: {
+    values: 256, bytes: 82, low: 2, high: 1, group: 16, scales: 'small', unit: 0.125, zero: 0, table: IQ2_STEPS,
+    layout: 'iq2_s', grid: 'IQ2_S', places: { scale: 0, codes: 2, signs: 34, high: 66, scales: 74 }, open: openIQ2S,
+  },
+  IQ3_XXS: {
+    values: 256, bytes: 98, low: 4, high: 0, group: 32, scales: 'small', unit: 0.25, zero: 0, table: IQ3_XXS_STEPS,
+    layout: 'iq3_xxs', grid: 'IQ3_XXS', places: { scale: 0, codes: 2, scales: 66 }, open: openIQ3XXS,
+  },
+  IQ3_S: {
+    values: 256, bytes: 110, low: 4, high: 0, group: 32, scales: 'small', zero: 0, table: IQ3_S_STEPS,
+    layout: 'iq3_s', grid: 'IQ3_S', places: { scale: 0, codes: 2, high: 66, signs: 74, scales: 106 }, open: openIQ3S,
+  },
+  TQ1_0: {
+    values: 256, bytes: 54, low: 2, high: 0, group: 32, scales: 'small', zero: 1,
+    layout: 'ternary', places: { codes: 0, scale: 52 }, open: openTQ10,
+  },
+  TQ2_0: {
+    values: 256, bytes: 66, low: 2, high: 0, group: 32, scales: 'small', zero: 1,
+    layout: 'two_bits', places: { codes: 0, scale: 64 }, open: openTQ20,
   },
   MXFP4: {
     values: 32, bytes: 17, low: 4, high: 0, group: 32, scales: 'exponent', zero: 0, table: E2M1_STEPS,

@@ -6,8 +6,8 @@
 // blocks. The low bits of a block's codes share words: word w of 4-bit codes has code 8 w + i in nibble 2 i and code 8 w + 4 + i in nibble
 // 2 i + 1, i from 0 to 3, so that a shift and a mask leave four codes in the four bytes; 2-bit codes likewise, 16 per word. The high bits
 // of quad i are, with HIGH_BITS 1, bit i of the four bytes of a word; with HIGH_BITS 2, bits 2 i and 2 i + 1, four quads per word.
-// flags[tensor] becomes 1 when a scale is such that a value may not be finite. raw: rows of row_bytes, read from first_byte on. One
-// invocation per row and block of 32.
+// flags[tensor] becomes 1 when a scale is such that a value may not be finite. raw: rows of row_bytes, read from first_byte on. grid: of
+// types whose codes are found in one (lib/stored_grid.wgsl). One invocation per row and block of 32.
 override WG: u32;
 
 struct Params {
@@ -23,9 +23,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> raw: array<u32>;
-@group(0) @binding(1) var<storage, read_write> packed: array<u32>;
-@group(0) @binding(2) var<storage, read_write> flags: array<u32>;
-@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> grid: array<u32>;
+@group(0) @binding(2) var<storage, read_write> packed: array<u32>;
+@group(0) @binding(3) var<storage, read_write> flags: array<u32>;
+@group(0) @binding(4) var<uniform> params: Params;
 
 // Kinds of scales (SCALES), numbered as in ops/pack-blocks.ts.
 const HALF = 0u;
@@ -46,6 +47,19 @@ const HIGH_MASK = 0x01010101u * ((1u << HIGH_BITS) - 1u);
 const LARGEST_EXPONENT = 252u;
 const LARGEST_FIELD = 246u;
 
+// Bits of a block's f16 scale; with IS_SPREAD they are the upper nibbles of four 16-bit numbers.
+fn half_scale(stored: u32) -> u32 {
+  let at = stored + SCALE_AT;
+  if (IS_SPREAD == 0u) {
+    return half_at(at);
+  }
+  var bits = 0u;
+  for (var i = 0u; i < 4u; i++) {
+    bits |= (half_at(at + i * 2u) >> 12u) << (i * 4u);
+  }
+  return bits;
+}
+
 fn is_bad(stored: u32) -> bool {
   if (SCALES == EXPONENT) {
     return byte_at(stored + SCALE_AT) > LARGEST_EXPONENT;
@@ -53,7 +67,7 @@ fn is_bad(stored: u32) -> bool {
   if (SCALES == ROW) {
     return ((word_from(stored + SCALE_AT) >> 23u) & 0xffu) > LARGEST_FIELD;
   }
-  let scale = half_at(stored + SCALE_AT);
+  let scale = half_scale(stored);
   let offset = select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u);
   return (scale & 0x7c00u) == 0x7c00u || (offset & 0x7c00u) == 0x7c00u;
 }
@@ -71,7 +85,7 @@ fn scale_word(row: u32, block: u32) -> u32 {
   if (SCALES == SMALL || SCALES == SMALL_OFFSET) {
     let first = block % 8u * GROUPS;
     for (var i = 0u; i < 32u / GROUP_BITS; i++) {
-      word |= group_scales(stored, first + i) << (i * GROUP_BITS);
+      word |= select(1u, group_scales(stored, first + i), HAS_SCALES == 1u) << (i * GROUP_BITS);
     }
     return word;
   }
@@ -118,7 +132,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   if (HAS_WIDE == 1u && block % 8u == 0u) {
     let wide = scales + (params.blocks + SCALE_BLOCKS - 1u) / SCALE_BLOCKS + block / 8u;
-    packed[word_place(wide, column)] = half_at(stored + SCALE_AT) | (select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u) << 16u);
+    packed[word_place(wide, column)] = half_scale(stored) | (select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u) << 16u);
   }
   if (block % IN_ONE == 0u && is_bad(stored)) {
     flags[params.tensor] = 1u;

@@ -61,10 +61,10 @@ describe('what is refused, by name', () => {
   test.each([
     [
       'a type that is not read',
-      tensor({ type: 16 }),
-      /"output_norm.weight" is quantised as IQ2_XXS, which is not read; take another file of the model, such as Q4_K_M/,
+      tensor({ type: 42 }),
+      /"output_norm.weight" is quantised as Q2_0, which is not read; take another file of the model, such as Q4_K_M/,
     ],
-    ['ternary weights', tensor({ type: 34 }), /quantised as TQ1_0/],
+    ['blocks of sums', tensor({ type: 9 }), /quantised as Q8_1/],
     ['integers', tensor({ type: 26 }), /is I32, which is no type of weights/],
     ['an unknown type', tensor({ type: 99 }), /has the unknown type 99/],
     ['rows that are no whole blocks', tensor({ type: 8 }), /is Q8_0 with rows of 16, expected a multiple of 32/],

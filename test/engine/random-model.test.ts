@@ -8,6 +8,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { RANDOM_TYPES, RandomCheckpoint } from '../../engine/weights/random/random-checkpoint.ts';
 import { RANDOM_SHAPES, randomPath } from '../../engine/weights/random/random-folder.ts';
+import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
 import { blocksOf } from '../../engine/weights/random/random-values.ts';
 import { DecoderHarness } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
@@ -27,7 +28,6 @@ afterAll(() => {
 
 /** The narrow matrix has rows that blocks of 256 would cut, in blocks of 32 instead. */
 const SHAPES = { wide: [40, 512], narrow: [40, 96] } as const;
-const BLOCKS_OF_32: readonly string[] = ['Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0', 'IQ4_NL', 'MXFP4', 'I8'];
 
 /** Loads rows [from, to) of a matrix and compares them with the host's. */
 async function compare(checkpoint: RandomCheckpoint, name: string, from: number): Promise<void> {
@@ -48,7 +48,7 @@ async function compare(checkpoint: RandomCheckpoint, name: string, from: number)
         'f16',
         part.place,
       );
-    const inRow = width / (BLOCKS_OF_32.includes(random.type) ? 32 : 256);
+    const inRow = width / BLOCK_FORMATS[random.type].values;
     return packStored(device, 'expected', blocksOf(random, { from: from * inRow, to: to * inRow }), rows, width, random.type, part.place);
   };
   const [expectedPart] = (await expected()).parts as [LinearPart];

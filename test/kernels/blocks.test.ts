@@ -77,7 +77,7 @@ function batchCase(type: BlockType, m: number, k: number, n: number, place?: Wor
 }
 
 /** A pipeline a type takes up to a second to compile on a software adapter. */
-const FEW: readonly BlockType[] = ['Q8_0', 'Q4_K', 'Q6_K', 'I8'];
+const FEW: readonly BlockType[] = ['Q8_0', 'Q4_K', 'Q6_K', 'IQ2_XS', 'I8'];
 
 const cases: KernelCase[] = [];
 // An odd number of blocks, where a word of scales is half empty, and all places in a word of codes.

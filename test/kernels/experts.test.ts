@@ -302,6 +302,8 @@ const PRODUCTS: readonly Product[] = [
   { rows: 16_400, experts: 16, k: 16, width: 4, columns: 4, types: ['f32'] },
   // Gates and ups of two types, as files in Q4_K_M have downs.
   ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 256, columns: 32, types: ['Q4_K', 'Q6_K'] }) as const),
+  // As files in IQ2_M have them.
+  ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 256, columns: 24, types: ['IQ2_XXS', 'IQ3_S'] }) as const),
   ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 96, columns: 24, types: ['Q8_0', 'Q8_0'] }) as const),
   // gpt-oss's: MXFP4, biases, a binding that ends within an expert.
   ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 96, columns: 24, types: ['MXFP4', 'MXFP4'], hasBias: true }) as const),

@@ -1,7 +1,7 @@
 /** Blocks as files store them become weights on the device, to the bit as plain loops lay them out. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
-import { packBlocks } from '../../engine/ops/pack-blocks.ts';
+import { packBlocks, uploadGrid } from '../../engine/ops/pack-blocks.ts';
 import { emptyLinear } from '../../engine/ops/pack-linear.ts';
 import { WeightFill } from '../../engine/ops/weight-fill.ts';
 import type { WordPlace } from '../../engine/ops/weight-place.ts';
@@ -17,6 +17,11 @@ import { wordsOf } from '../support/words-of.ts';
 const TYPES = Object.keys(BLOCK_FORMATS) as BlockType[];
 /** Odd, so that pieces begin in the middle of a word; more than a workgroup. */
 const ROWS = 11;
+
+/** Infinity as a scale, where it is no f16 of two bytes: the largest of MXFP4 is a byte, and IQ1_M has four nibbles. */
+const INFINITIES: Partial<Readonly<Record<BlockType, readonly number[]>>> = {
+  MXFP4: [255], I8: [0, 0, 0x80, 0x7f], IQ1_M: [0, 0, 0, 0, 0, 0xc0, 0, 0x70],
+}; // prettier-ignore
 
 /** What the device makes of the values [from, to) of rows of `width`, in two pieces as of two chunks, and its flags. */
 async function packed(
@@ -34,7 +39,8 @@ async function packed(
   device.write(raw, bytes);
   const flags = device.tensor('flags', 'u32', [3]);
   const rec = device.record('pack');
-  const shared = { raw, width, column: from, columns, flags, tensor: 1 };
+  const grid = uploadGrid(device, type);
+  const shared = { raw, grid, width, column: from, columns, flags, tensor: 1 };
   const fill = new WeightFill(device, weight);
   for (const [begin, end] of [[0, 5], [5, ROWS]] as const) {
     for (const piece of fill.pieces(rec, begin, end)) packBlocks(rec, { ...shared, firstRow: piece.from, rows: piece.count, into: piece.into });
@@ -42,7 +48,7 @@ async function packed(
   rec.submit();
   fill.finish();
   const found = { words: await wordsOf(device, part.weight), flags: [...(await device.read(flags))] };
-  device.destroy(part.weight, raw, flags);
+  device.destroy(part.weight, raw, flags, ...(grid ? [grid] : []));
   return found;
 }
 
@@ -99,9 +105,7 @@ describe.each(['buffer', 'texture'] as const)('pack_blocks into a %s', (place) =
     for (const first of offset === undefined ? [scale] : [scale, offset]) {
       const bad = bytes.slice();
       const at = (7 * blocks + 2) * blockBytes + first;
-      // The largest of MXFP4 is a byte; infinity in f16 or f32 ends with these two.
-      const infinity = type === 'MXFP4' ? [255] : type === 'I8' ? [0, 0, 0x80, 0x7f] : [0, 0x7c];
-      bad.set(infinity, at);
+      bad.set(INFINITIES[type] ?? [0, 0x7c], at);
       expect((await packed(device, type, bad, width, place)).flags).toEqual([0, 1, 0]);
     }
   });

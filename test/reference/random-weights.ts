@@ -37,6 +37,11 @@ export function randomStored({ seed, type, scale, offset }: RandomBlocks, count:
     const sign = signs[block]! & 0x8000;
     if (scales === 'exponent') view.setUint8(at + places.scale, scale);
     else if (scales === 'row') view.setUint32(at + places.scale, scale, true);
+    else if (places.isSpread)
+      for (let i = 0; i < 4; i++) {
+        const upper = at + places.scale + 2 * i + 1;
+        view.setUint8(upper, (view.getUint8(upper) & 15) | ((((scale ^ sign) >> (4 * i)) & 15) << 4));
+      }
     else
       for (const [place, bits] of [
         [places.scale, scale],

@@ -38,16 +38,24 @@ export const STORAGE_TYPES: ReadonlyMap<number, StorageType> = new Map([
   [12, inBlocks('Q4_K')],
   [13, inBlocks('Q5_K')],
   [14, inBlocks('Q6_K')],
+  [16, inBlocks('IQ2_XXS')],
+  [17, inBlocks('IQ2_XS')],
+  [18, inBlocks('IQ3_XXS')],
+  [19, inBlocks('IQ1_S')],
   [20, inBlocks('IQ4_NL')],
+  [21, inBlocks('IQ3_S')],
+  [22, inBlocks('IQ2_S')],
   [23, inBlocks('IQ4_XS')],
+  [29, inBlocks('IQ1_M')],
   [30, { name: 'BF16', values: 1, bytes: 2, widen: (bytes, out) => out.set(fromBF16(halves(bytes))) }],
+  [34, inBlocks('TQ1_0')],
+  [35, inBlocks('TQ2_0')],
   [39, inBlocks('MXFP4')],
 ]);
 
 /** Types that files may have but that are not read, by id. */
 export const OTHER_TYPES: ReadonlyMap<number, string> = new Map([
-  [9, 'Q8_1'], [15, 'Q8_K'], [16, 'IQ2_XXS'], [17, 'IQ2_XS'], [18, 'IQ3_XXS'], [19, 'IQ1_S'], [21, 'IQ3_S'], [22, 'IQ2_S'], [24, 'I8'], [25, 'I16'],
-  [26, 'I32'], [27, 'I64'], [28, 'F64'], [29, 'IQ1_M'], [34, 'TQ1_0'], [35, 'TQ2_0'], [40, 'NVFP4'], [41, 'Q1_0'], [42, 'Q2_0'],
+  [9, 'Q8_1'], [15, 'Q8_K'], [24, 'I8'], [25, 'I16'], [26, 'I32'], [27, 'I64'], [28, 'F64'], [40, 'NVFP4'], [41, 'Q1_0'], [42, 'Q2_0'],
 ]); // prettier-ignore
 
 function halves(bytes: Uint8Array): Uint16Array {

@@ -19,10 +19,8 @@ export const RANDOM_TYPES: ReadonlyMap<string, RandomType> = new Map(
   (['F32', 'F16', 'BF16', ...(Object.keys(BLOCK_FORMATS) as BlockType[])] as const).map((type) => [type.toLowerCase(), type]),
 );
 
-/** Types with blocks of 32 for rows that blocks of 256 would cut, as llama.cpp chooses them (tensor_type_fallback). */
-const NARROW: Partial<Readonly<Record<BlockType, BlockType>>> = {
-  Q2_K: 'IQ4_NL', Q3_K: 'IQ4_NL', Q4_K: 'Q5_0', Q5_K: 'Q5_1', Q6_K: 'Q8_0', IQ4_XS: 'IQ4_NL',
-}; // prettier-ignore
+/** Types with blocks of 32 for rows that blocks of 256 would cut, as llama.cpp chooses them (tensor_type_fallback); IQ4_NL for the others. */
+const NARROW: Partial<Readonly<Record<BlockType, BlockType>>> = { Q4_K: 'Q5_0', Q5_K: 'Q5_1', Q6_K: 'Q8_0' };
 
 export class RandomCheckpoint implements Checkpoint {
   readonly #shapes: ReadonlyMap<string, readonly number[]>;
@@ -84,8 +82,8 @@ function isFloat(type: RandomType): type is StoredFloat {
 /** Storage of a matrix with rows of this width, in a model of `type`. */
 function storedFor(type: RandomType, width: number): RandomType {
   if (isFloat(type) || width % BLOCK_FORMATS[type].values === 0) return type;
-  const narrow = NARROW[type];
-  return narrow !== undefined && width % BLOCK_FORMATS[narrow].values === 0 ? narrow : 'F16';
+  const narrow = NARROW[type] ?? 'IQ4_NL';
+  return BLOCK_FORMATS[type].values === 256 && width % BLOCK_FORMATS[narrow].values === 0 ? narrow : 'F16';
 }
 
 /** FNV-1a hash. */

@@ -5,7 +5,7 @@
 import { randomBits } from '../../util/rng.ts';
 import { f32ToF16Bits, f16BitsToF32 } from '../../util/f16.ts';
 import type { Range } from '../../util/math.ts';
-import { widenBlocks } from '../block-format.ts';
+import { setHalfScale, widenBlocks } from '../block-format.ts';
 import type { BlockFormat } from '../block-format.ts';
 import { BLOCK_FORMATS } from '../block-types.ts';
 import type { BlockType } from '../block-types.ts';
@@ -36,8 +36,9 @@ export function randomBlocks(seed: number, type: BlockType, width: number): Rand
   return { seed, type, scale: f32ToF16Bits(wanted), offset: f32ToF16Bits(wanted * offset) };
 }
 
-/** Bytes of a block's scale. */
-export function scaleBytes({ scales }: Pick<BlockFormat, 'scales'>): 1 | 2 | 4 {
+/** Bytes of a block's scale; 0 = it is spread over others (BlockPlaces.isSpread). */
+export function scaleBytes({ scales, places }: Pick<BlockFormat, 'scales' | 'places'>): 0 | 1 | 2 | 4 {
+  if (places.isSpread) return 0;
   return scales === 'exponent' ? 1 : scales === 'row' ? 4 : 2;
 }
 
@@ -55,10 +56,12 @@ export function blocksOf({ seed, type, scale, offset }: RandomBlocks, { from, to
   const { bytes, places } = format;
   const draws = Math.ceil(bytes / 4);
   const out = new Uint8Array((to - from) * bytes);
+  const view = new DataView(out.buffer);
   for (let block = from, at = 0; block < to; block++, at += bytes) {
     for (let b = 0; b < bytes; b++) out[at + b] = randomBits(seed, block * draws + (b >> 2)) >>> ((b & 3) * 8);
     const size = scaleBytes(format);
-    const sign = size === 2 ? randomBits(seed ^ SIGNS, block) & 0x8000 : 0;
+    const sign = size === 0 || size === 2 ? randomBits(seed ^ SIGNS, block) & 0x8000 : 0;
+    if (size === 0) setHalfScale(view, at, places, scale ^ sign);
     for (let b = 0; b < size; b++) out[at + places.scale + b] = (scale ^ sign) >>> (b * 8);
     if (places.offset !== undefined) for (let b = 0; b < 2; b++) out[at + places.offset + b] = (offset ^ sign) >>> (b * 8);
   }
