@@ -14,7 +14,7 @@ import type { PackTarget } from './weight-fill.ts';
 import { weightVariant } from './weight.ts';
 
 /** Kinds of scales, in the order of their numbers in pack_blocks.wgsl. */
-const SCALES: readonly ScaleKind[] = ['half', 'half_offset', 'exponent', 'row', 'small', 'small_offset'];
+const SCALES: readonly ScaleKind[] = ['half', 'half_offset', 'exponent', 'row', 'small', 'small_offset', 'e4m3'];
 
 export const PACK_BLOCKS = defineKernel({
   file: 'load/pack_blocks.wgsl',

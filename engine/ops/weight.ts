@@ -79,6 +79,7 @@ export function weightFragments({ storage = 'f32', texture }: Variant, columns: 
   return [
     `lib/codes_${codes}.wgsl`,
     `lib/scales_${format.scales}.wgsl`,
+    `lib/wide_${format.scales === 'e4m3' ? 'single' : 'halves'}.wgsl`,
     'lib/weight_blocks.wgsl',
     `lib/block_${loads}.wgsl`,
     `lib/${words}.wgsl`,

@@ -165,7 +165,7 @@ export function someBlocks(rng: Rng, type: BlockType, count: number): Uint8Array
   for (let at = 0; at < out.length; at += bytes) {
     if (scales === 'exponent') out[at + places.scale] = 122 + rng.integer(4);
     // One scale for all rows.
-    else if (scales === 'row') view.setFloat32(at + places.scale, 0.01, true);
+    else if (scales === 'row' || scales === 'e4m3') view.setFloat32(at + places.scale, 0.01, true);
     else {
       setHalfScale(view, at, places, smallHalf(rng));
       if (places.offset !== undefined) view.setUint16(at + places.offset, smallHalf(rng), true);

@@ -16,17 +16,18 @@ export const BLOCK = 32;
  * - exponent: a power of two per block, 2^(byte - 128).
  * - row: an f32 scale per row, which each of the row's blocks repeats in the stored form.
  * - small: an f16 scale per 256 values, times a signed byte per group, times `unit`. The byte is 1 in a type that stores none.
+ * - e4m3: an f32 scale per 256 values, times half an unsigned E4M3 float per group.
  * - small_offset: an f16 scale and an f16 offset per 256 values, each times a number per group; the offset is subtracted. These numbers
  * have 4 bits (groups of 16) or a byte (groups of 32).
  */
-export type ScaleKind = 'half' | 'half_offset' | 'exponent' | 'row' | 'small' | 'small_offset';
+export type ScaleKind = 'half' | 'half_offset' | 'exponent' | 'row' | 'e4m3' | 'small' | 'small_offset';
 
 /** A block-quantised type: sizes, layout and decoder of its blocks. */
 export interface BlockFormat {
   /** ggml's name of the type; I8 is our own. */
   readonly name: string;
   /** Values and bytes of a stored block. */
-  readonly values: 32 | 256;
+  readonly values: 32 | 64 | 256;
   readonly bytes: number;
   /** Bits of a code, in a low and a high plane. */
   readonly low: 2 | 4 | 8;
@@ -66,11 +67,11 @@ export interface BlockPlaces {
 export interface OpenBlock {
   /** Codes in order, four per word, the first in the lowest byte. */
   readonly codes: Uint32Array;
-  /** Scale: f16 bits, f32 bits (kind row), or the byte of a power of two (kind exponent). */
+  /** Scale: f16 bits, f32 bits (kinds row and e4m3), or the byte of a power of two (kind exponent). */
   scale: number;
   /** Offset: f16 bits. */
   offset: number;
-  /** Integer scale of each group, and the integer of its offset. */
+  /** Scale of each group, an integer or the byte of an E4M3 float, and the integer of its offset. */
   readonly scales: Int32Array;
   readonly offsets: Int32Array;
 }
@@ -115,8 +116,10 @@ function widenGroup(
   at: number,
 ): void {
   const halves = f16Table();
-  const d = kind === 'exponent' ? 2 ** (block.scale - 128) : kind === 'row' ? singleOf(block.scale) : halves[block.scale]!;
-  const scale = kind === 'small' || kind === 'small_offset' ? Math.fround(d * block.scales[group]! * unit) : d;
+  const isSingle = kind === 'row' || kind === 'e4m3';
+  const d = kind === 'exponent' ? 2 ** (block.scale - 128) : isSingle ? singleOf(block.scale) : halves[block.scale]!;
+  const number = kind === 'e4m3' ? halfE4M3(block.scales[group]!) : block.scales[group]! * unit;
+  const scale = hasWide({ scales: kind }) ? Math.fround(d * number) : d;
   const offset = kind === 'half_offset' ? halves[block.offset]! : -Math.fround(halves[block.offset]! * block.offsets[group]!);
   const hasOffset = hasOffsets(kind);
   for (let i = 0; i < size; i++) {
@@ -129,6 +132,13 @@ function widenGroup(
 /** The f32 number with these bits. */
 function singleOf(bits: number): number {
   return new Float32Array(Uint32Array.of(bits).buffer)[0]!;
+}
+
+/** Half the E4M3 float of a byte, as gguf decodes scales of NVFP4: the sign is left out, and the byte that would be no number is 0. */
+function halfE4M3(byte: number): number {
+  const [exponent, mantissa] = [(byte >> 3) & 15, byte & 7];
+  if (byte === 0x7f) return 0;
+  return exponent === 0 ? mantissa * 2 ** -10 : (8 + mantissa) * 2 ** (exponent - 11);
 }
 
 /** Whether values are scale times code plus an offset. */
@@ -146,9 +156,9 @@ export function blocksPerWord({ scales, group }: Pick<BlockFormat, 'scales' | 'g
   return scales === 'exponent' || (scales === 'small' && group === BLOCK) ? 4 : 2;
 }
 
-/** Whether 256 values share f16 numbers, which have a word of their own on the device. */
+/** Whether 256 values share f16 numbers, or one of f32, which have a word of their own on the device. */
 export function hasWide({ scales }: Pick<BlockFormat, 'scales'>): boolean {
-  return scales === 'small' || scales === 'small_offset';
+  return scales === 'small' || scales === 'small_offset' || scales === 'e4m3';
 }
 
 /**

@@ -188,6 +188,18 @@ function openMXFP4(bytes: DataView, at: number, block: OpenBlock, { scale, codes
   nibbles(bytes, at + codes, block.codes);
 }
 
+/** Decodes NVFP4: per 16 values 8 bytes, whose low nibbles are the first 8 codes. The f32 scale is not the file's (gguf/nvfp4.ts). */
+function openNVFP4(bytes: DataView, at: number, block: OpenBlock, { scale, codes, scales }: Places<'scales'>): void {
+  block.scale = bytes.getUint32(at + scale, true);
+  for (let group = 0; group < 4; group++) {
+    block.scales[group] = bytes.getUint8(at + scales + group);
+    for (let i = 0; i < 4; i++) {
+      const word = bytes.getUint32(at + codes + 8 * group + 4 * (i & 1), true);
+      block.codes[4 * group + i] = (word >>> (4 * (i >> 1))) & NIBBLES;
+    }
+  }
+}
+
 /** Decodes I8: bytes with the scale of their row (rowBlocks). */
 function openI8(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
   block.scale = bytes.getUint32(at + scale, true);
@@ -282,6 +294,10 @@ const TYPES = {
   MXFP4: {
     values: 32, bytes: 17, low: 4, high: 0, group: 32, scales: 'exponent', zero: 0, table: E2M1_STEPS,
     layout: 'nibbles', places: { scale: 0, codes: 1 }, open: openMXFP4,
+  },
+  NVFP4: {
+    values: 64, bytes: 40, low: 4, high: 0, group: 16, scales: 'e4m3', zero: 0, table: E2M1_STEPS,
+    layout: 'nibble_halves', places: { scale: 0, scales: 4, codes: 8 }, open: openNVFP4,
   },
   I8: {
     values: 32, bytes: 36, low: 8, high: 0, group: 32, scales: 'row', zero: 0, signed: true,

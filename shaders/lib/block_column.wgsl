@@ -32,7 +32,7 @@ fn opened(raw: raw_t, block: u32) -> block_t {
   found.high = raw.high;
   found.scales = raw.scales;
   if (HAS_WIDE == 1u) {
-    found.wide = unpack2x16float(raw.wide);
+    found.wide = wide_numbers(raw.wide);
   }
   return scaled(found, block);
 }
@@ -49,7 +49,7 @@ fn next_block(before: block_t, block: u32, column: u32) -> block_t {
     found.scales = row_word(scales_word(block), column);
   }
   if (HAS_WIDE == 1u && block % 8u == 0u) {
-    found.wide = unpack2x16float(row_word(wide_word(block), column));
+    found.wide = wide_numbers(row_word(wide_word(block), column));
   }
   return scaled(found, block);
 }

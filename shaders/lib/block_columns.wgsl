@@ -25,7 +25,7 @@ fn next_blocks(before: blocks_t, block: u32, columns: u32) -> blocks_t {
       found[c].scales = scales[c];
     }
     if (HAS_WIDE == 1u && block % 8u == 0u) {
-      found[c].wide = unpack2x16float(wide[c]);
+      found[c].wide = wide_numbers(wide[c]);
     }
     found[c] = scaled(found[c], block);
   }

@@ -35,6 +35,7 @@ const EXPONENT = 2u;
 const ROW = 3u;
 const SMALL = 4u;
 const SMALL_OFFSET = 5u;
+const E4M3 = 6u;
 
 // Blocks of 32 per block of the file, and bits of a group's scale and offset.
 const IN_ONE = STORED_VALUES / 32u;
@@ -42,10 +43,10 @@ const GROUP_BITS = select(8u, 16u, SCALES == SMALL_OFFSET && GROUPS == 1u);
 const LOW_MASK = 0x01010101u * ((1u << LOW_BITS) - 1u);
 const HIGH_MASK = 0x01010101u * ((1u << HIGH_BITS) - 1u);
 
-// The largest stored exponent whose power of two times any code is finite in f32, and the largest exponent field of a row's f32 scale for
-// which that holds.
+// The largest stored exponent whose power of two times any code is finite in f32, and the largest exponent field of an f32 scale for which
+// that holds: of a row, and of one that is multiplied by E4M3 floats too.
 const LARGEST_EXPONENT = 252u;
-const LARGEST_FIELD = 246u;
+const LARGEST_FIELD = select(246u, 241u, SCALES == E4M3);
 
 // Bits of a block's f16 scale; with IS_SPREAD they are the upper nibbles of four 16-bit numbers.
 fn half_scale(stored: u32) -> u32 {
@@ -64,7 +65,7 @@ fn is_bad(stored: u32) -> bool {
   if (SCALES == EXPONENT) {
     return byte_at(stored + SCALE_AT) > LARGEST_EXPONENT;
   }
-  if (SCALES == ROW) {
+  if (SCALES == ROW || SCALES == E4M3) {
     return ((word_from(stored + SCALE_AT) >> 23u) & 0xffu) > LARGEST_FIELD;
   }
   let scale = half_scale(stored);
@@ -77,6 +78,9 @@ fn scale_word(row: u32, block: u32) -> u32 {
   let stored = row + block / IN_ONE * STORED_BYTES;
   if (SCALES == ROW) {
     return word_from(stored + SCALE_AT);
+  }
+  if (SCALES == E4M3) {
+    return word_from(stored + SCALES_AT);
   }
   if (SCALES == HALF_OFFSET) {
     return half_at(stored + SCALE_AT) | (half_at(stored + OFFSET_AT) << 16u);
@@ -132,7 +136,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   if (HAS_WIDE == 1u && block % 8u == 0u) {
     let wide = scales + (params.blocks + SCALE_BLOCKS - 1u) / SCALE_BLOCKS + block / 8u;
-    packed[word_place(wide, column)] = half_scale(stored) | (select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u) << 16u);
+    let halves = half_scale(stored) | (select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u) << 16u);
+    packed[word_place(wide, column)] = select(halves, word_from(stored + SCALE_AT), SCALES == E4M3);
   }
   if (block % IN_ONE == 0u && is_bad(stored)) {
     flags[params.tensor] = 1u;

@@ -20,7 +20,7 @@ const ROWS = 11;
 
 /** Infinity as a scale, where it is no f16 of two bytes: the largest of MXFP4 is a byte, and IQ1_M has four nibbles. */
 const INFINITIES: Partial<Readonly<Record<BlockType, readonly number[]>>> = {
-  MXFP4: [255], I8: [0, 0, 0x80, 0x7f], IQ1_M: [0, 0, 0, 0, 0, 0xc0, 0, 0x70],
+  MXFP4: [255], I8: [0, 0, 0x80, 0x7f], NVFP4: [0, 0, 0x80, 0x7f], IQ1_M: [0, 0, 0, 0, 0, 0xc0, 0, 0x70],
 }; // prettier-ignore
 
 /** What the device makes of the values [from, to) of rows of `width`, in two pieces as of two chunks, and its flags. */

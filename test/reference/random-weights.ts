@@ -36,7 +36,7 @@ export function randomStored({ seed, type, scale, offset }: RandomBlocks, count:
     out.set(all.subarray(block * drawn, block * drawn + bytes), at);
     const sign = signs[block]! & 0x8000;
     if (scales === 'exponent') view.setUint8(at + places.scale, scale);
-    else if (scales === 'row') view.setUint32(at + places.scale, scale, true);
+    else if (scales === 'row' || scales === 'e4m3') view.setUint32(at + places.scale, scale, true);
     else if (places.isSpread)
       for (let i = 0; i < 4; i++) {
         const upper = at + places.scale + 2 * i + 1;

@@ -23,7 +23,7 @@ SCALES = {
 # Types of few bits, in small-blocks. IQ1_M has its scale in the upper nibbles of four 16-bit numbers, the lowest bits first.
 SMALL = {
     Type.IQ1_S: [0], Type.IQ1_M: [(49, 51, 53, 55)], Type.IQ2_XXS: [0], Type.IQ2_XS: [0], Type.IQ2_S: [0], Type.IQ3_XXS: [0], Type.IQ3_S: [0],
-    Type.TQ1_0: [52], Type.TQ2_0: [64],
+    Type.TQ1_0: [52], Type.TQ2_0: [64], Type.NVFP4: [],
 }
 GRIDS = [IQ1_S, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S]
 # Halves as scales: zeros of both signs, the smallest and the largest denormal, the smallest normal, the largest, negative ones.

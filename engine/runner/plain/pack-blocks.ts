@@ -73,11 +73,11 @@ function packScales(
   else {
     const groups = format.values / group;
     // Groups of 16 with offsets have both numbers in a byte.
-    const bits = kind === 'small' || group === 16 ? 8 : 16;
+    const bits = kind !== 'small_offset' || group === 16 ? 8 : 16;
     const inWord = 32 / bits;
     const first = start + ((block * (BLOCK / group)) / inWord) * padded;
     for (let g = 0; g < groups; g++) {
-      const both = kind === 'small' ? open.scales[g]! & 0xff : open.scales[g]! | (open.offsets[g]! << (bits / 2));
+      const both = kind !== 'small_offset' ? open.scales[g]! & 0xff : open.scales[g]! | (open.offsets[g]! << (bits / 2));
       out[first + Math.floor(g / inWord) * padded]! |= both << ((g % inWord) * bits);
     }
     out[start + (words.scales + (block >> 3)) * padded] = open.scale | (open.offset << 16);

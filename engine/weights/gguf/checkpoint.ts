@@ -1,9 +1,12 @@
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
-import { ceilDiv, product } from '../../util/math.ts';
+import { ceilDiv, product, sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
+import { widenBlocks } from '../block-format.ts';
+import { BLOCK_FORMATS } from '../block-types.ts';
 import { finite, missingTensor } from '../checkpoint.ts';
 import type { Checkpoint, TensorInfo } from '../checkpoint.ts';
+import { NVFP4_BYTES, scaledBlocks } from './nvfp4.ts';
 import { rowLength } from './tensor-names.ts';
 import type { NamedTensor } from './tensor-names.ts';
 import type { GgufTensor } from './header.ts';
@@ -21,6 +24,7 @@ export interface OpenPart {
 export class GgufCheckpoint implements Checkpoint {
   readonly #tensors: ReadonlyMap<string, NamedTensor>;
   readonly #parts: readonly OpenPart[];
+  readonly #read = new Map<string, Promise<Float32Array>>();
 
   constructor(tensors: ReadonlyMap<string, NamedTensor>, parts: readonly OpenPart[]) {
     this.#tensors = tensors;
@@ -39,6 +43,7 @@ export class GgufCheckpoint implements Checkpoint {
     const { tensor, pairedRows, value } = this.#named(name);
     const part = this.#parts[tensor.part]!;
     const range = elements ?? { from: 0, to: product(tensor.shape) };
+    if (tensor.blocks === 'NVFP4') return finite(await this.#readScaled(name, range), part.path, tensor.name, range.from);
     const read = (elements: Range): Promise<Float32Array> => readValues(part.source, tensor, elements);
     const values = pairedRows ? await readPaired(read, rowLength(tensor), pairedRows, range) : await read(range);
     if (value) for (let i = 0; i < values.length; i++) values[i] = value(values[i]!);
@@ -48,7 +53,12 @@ export class GgufCheckpoint implements Checkpoint {
   async blocks(name: string, rows: Range, into?: Uint8Array): Promise<Uint8Array> {
     const named = this.#named(name);
     const rowBytes = bytesOfRow(named.tensor);
-    return this.#bytes(named, { from: rows.from * rowBytes, to: rows.to * rowBytes }, into);
+    const range = { from: rows.from * rowBytes, to: rows.to * rowBytes };
+    if (named.tensor.blocks !== 'NVFP4') return this.#bytes(named, range, into);
+    const scales = (await this.#scales(name)) ?? Float32Array.of(1);
+    const blocks = product(named.tensor.shape) / named.tensor.type.values / scales.length;
+    const first = range.from / NVFP4_BYTES;
+    return scaledBlocks(await this.#bytes(named, range), (block) => scales[Math.floor((first + block) / blocks)]!);
   }
 
   stored(name: string, { from, to }: Range, into?: Uint8Array): Promise<Uint8Array> | undefined {
@@ -63,6 +73,24 @@ export class GgufCheckpoint implements Checkpoint {
 
   async close(): Promise<void> {
     await Promise.all(this.#parts.map(({ source }) => source.close()));
+  }
+
+  /** Elements [from, to) of a tensor of NVFP4, rounded as on the device. */
+  async #readScaled(name: string, { from, to }: Range): Promise<Float32Array> {
+    const width = rowLength(this.#named(name).tensor);
+    const rows = { from: Math.floor(from / width), to: ceilDiv(to, width) };
+    const values = new Float32Array(sizeOf(rows) * width);
+    widenBlocks(BLOCK_FORMATS.NVFP4, await this.blocks(name, rows), values);
+    return values.subarray(from - rows.from * width, to - rows.from * width);
+  }
+
+  /** The scales of a tensor that has them beside it, read once. */
+  #scales(name: string): Promise<Float32Array> | undefined {
+    const { scale } = this.#named(name);
+    if (!scale) return undefined;
+    let read = this.#read.get(name);
+    if (!read) this.#read.set(name, (read = readValues(this.#parts[scale.part]!.source, scale, { from: 0, to: product(scale.shape) })));
+    return read;
   }
 
   #named(name: string): NamedTensor {

@@ -6,6 +6,7 @@ import { fromBF16, fromF16 } from '../../util/f16.ts';
 import { widenBlocks } from '../block-format.ts';
 import { BLOCK_FORMATS } from '../block-types.ts';
 import type { BlockType } from '../block-types.ts';
+import { NVFP4_BYTES, widenUnscaled } from './nvfp4.ts';
 
 /** A storage type. */
 export interface StorageType {
@@ -51,11 +52,12 @@ export const STORAGE_TYPES: ReadonlyMap<number, StorageType> = new Map([
   [34, inBlocks('TQ1_0')],
   [35, inBlocks('TQ2_0')],
   [39, inBlocks('MXFP4')],
+  [40, { name: 'NVFP4', values: 64, bytes: NVFP4_BYTES, blocks: 'NVFP4', widen: widenUnscaled }],
 ]);
 
 /** Types that files may have but that are not read, by id. */
 export const OTHER_TYPES: ReadonlyMap<number, string> = new Map([
-  [9, 'Q8_1'], [15, 'Q8_K'], [24, 'I8'], [25, 'I16'], [26, 'I32'], [27, 'I64'], [28, 'F64'], [40, 'NVFP4'], [41, 'Q1_0'], [42, 'Q2_0'],
+  [9, 'Q8_1'], [15, 'Q8_K'], [24, 'I8'], [25, 'I16'], [26, 'I32'], [27, 'I64'], [28, 'F64'], [41, 'Q1_0'], [42, 'Q2_0'],
 ]); // prettier-ignore
 
 function halves(bytes: Uint8Array): Uint16Array {

@@ -3,6 +3,7 @@ import { product } from '../../util/math.ts';
 import { architectureOf, layersOf } from './architecture.ts';
 import type { GgufTensor } from './header.ts';
 import type { Metadata } from './metadata.ts';
+import { scaleNames } from './nvfp4.ts';
 import type { PartTensor } from './parts.ts';
 import { ROPE_FACTORS } from './rope.ts';
 
@@ -45,6 +46,8 @@ export interface NamedTensor {
   readonly pairedRows: number | undefined;
   /** Function from a stored value to the tensor's value; undefined = the value itself. */
   readonly value: ((stored: number) => number) | undefined;
+  /** One number that all values are multiplied by, or one per expert of a stack (NVFP4). */
+  readonly scale: PartTensor | undefined;
 }
 
 /** The tensors of a file by Hugging Face's names. Unknown ones keep their names, and the loader refuses what no model takes. */
@@ -57,8 +60,9 @@ export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, Pa
     attn_k: (byLayer ? undefined : metadata.everyLayer(`${name}.attention.head_count_kv`)) ?? heads,
   };
   const found = new Map<string, NamedTensor>();
+  const beside = new Set([...tensors.values()].flatMap(({ name, dtype }) => (dtype === 'NVFP4' ? Object.values(scaleNames(name)) : [])));
   for (const tensor of tensors.values()) {
-    if (Object.values<string>(ROPE_FACTORS).includes(tensor.name)) continue;
+    if (Object.values<string>(ROPE_FACTORS).includes(tensor.name) || beside.has(tensor.name)) continue;
     const [, layer, stored = ''] = /^blk\.(\d+)\.(.+)$/.exec(tensor.name) ?? [];
     const inHead = layer !== undefined && Number(layer) >= layers;
     if (inHead && !head) continue;
@@ -71,9 +75,19 @@ export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, Pa
     const count = permuted ? headsOf[part] : undefined;
     const isShifted = normOffset !== 0 && /(_norm|nextn\.[eh]norm)\.weight$/.test(tensor.name);
     const value = values?.get(stored) ?? (isShifted ? (value: number) => value - normOffset : undefined);
-    found.set(hugging, { tensor: shaped(stored, tensor), pairedRows: count && headRows(metadata, tensor, count), value });
+    const scale = tensor.dtype === 'NVFP4' ? scaleOf(metadata, tensor, tensors) : undefined;
+    found.set(hugging, { tensor: shaped(stored, tensor), pairedRows: count && headRows(metadata, tensor, count), value, scale });
   }
   return found;
+}
+
+/** The tensor with the scale of a tensor, or with those of its experts, if there is one. */
+function scaleOf(metadata: Metadata, { name, shape }: PartTensor, tensors: ReadonlyMap<string, PartTensor>): PartTensor | undefined {
+  const scale = tensors.get(scaleNames(name).scale);
+  const experts = shape.length > 2 ? shape[0]! : 1;
+  if (scale && (scale.blocks || ![1, experts].includes(product(scale.shape))))
+    metadata.refuse(`tensor ${scale.name} is ${scale.dtype} [${scale.shape.join(', ')}], expected a number${experts > 1 ? `, or ${experts}` : ''}`); // prettier-ignore
+  return scale;
 }
 
 /** A tensor of a layer in the shape that PyTorch has it in. */

@@ -6,7 +6,7 @@ import { randomBits } from '../../util/rng.ts';
 import { f32ToF16Bits, f16BitsToF32 } from '../../util/f16.ts';
 import type { Range } from '../../util/math.ts';
 import { setHalfScale, widenBlocks } from '../block-format.ts';
-import type { BlockFormat } from '../block-format.ts';
+import type { BlockFormat, ScaleKind } from '../block-format.ts';
 import { BLOCK_FORMATS } from '../block-types.ts';
 import type { BlockType } from '../block-types.ts';
 import type { RandomBlocks, RandomFloats } from '../checkpoint.ts';
@@ -32,14 +32,17 @@ export function randomBlocks(seed: number, type: BlockType, width: number): Rand
   const wanted = scale / Math.sqrt(width);
   const { scales } = BLOCK_FORMATS[type];
   if (scales === 'exponent') return { seed, type, scale: 128 + Math.round(Math.log2(wanted)), offset: 0 };
-  if (scales === 'row') return { seed, type, scale: new Uint32Array(Float32Array.of(wanted).buffer)[0]!, offset: 0 };
+  if (isSingle(scales)) return { seed, type, scale: new Uint32Array(Float32Array.of(wanted).buffer)[0]!, offset: 0 };
   return { seed, type, scale: f32ToF16Bits(wanted), offset: f32ToF16Bits(wanted * offset) };
 }
+
+/** Whether a block's scale is an f32. */
+const isSingle = (scales: ScaleKind): boolean => scales === 'row' || scales === 'e4m3';
 
 /** Bytes of a block's scale; 0 = it is spread over others (BlockPlaces.isSpread). */
 export function scaleBytes({ scales, places }: Pick<BlockFormat, 'scales' | 'places'>): 0 | 1 | 2 | 4 {
   if (places.isSpread) return 0;
-  return scales === 'exponent' ? 1 : scales === 'row' ? 4 : 2;
+  return scales === 'exponent' ? 1 : isSingle(scales) ? 4 : 2;
 }
 
 /** Values [from, to) of a random tensor. */
@@ -73,7 +76,7 @@ const SAMPLED = 64;
 
 /** The scale that gives values of a type a magnitude of 1 on average, and the ratio of its offset that gives them a mean of 0. */
 function sizes(format: BlockFormat & { readonly name: BlockType }): { readonly scale: number; readonly offset: number } {
-  const one = format.scales === 'exponent' ? 128 : format.scales === 'row' ? 0x3f800000 : 0x3c00;
+  const one = format.scales === 'exponent' ? 128 : isSingle(format.scales) ? 0x3f800000 : 0x3c00;
   const valuesOf = (scale: number, offset: number): Float32Array => {
     const out = new Float32Array(SAMPLED * format.values);
     // Scales have both signs, which cancel out in a mean.
