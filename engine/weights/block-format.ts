@@ -24,7 +24,7 @@ export type ScaleKind = 'half' | 'half_offset' | 'exponent' | 'row' | 'e4m3' | '
 
 /** A block-quantised type: sizes, layout and decoder of its blocks. */
 export interface BlockFormat {
-  /** ggml's name of the type; I8 is our own. */
+  /** ggml's name of the type; I8 and U8 are our own. */
   readonly name: string;
   /** Values and bytes of a stored block. */
   readonly values: 32 | 64 | 256;

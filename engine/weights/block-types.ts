@@ -1,5 +1,5 @@
 /**
- * The block-quantised types that files have, as ggml stores them (ggml-quants.c), and rows of int8 as blocks; each type is a row of TYPES.
+ * The block-quantised types that files have, as ggml stores them (ggml-quants.c), and bytes as blocks; each type is a row of TYPES.
  */
 import type { BlockFormat, BlockPlaces, OpenBlock } from './block-format.ts';
 import { openIQ1M, openIQ1S, openIQ2S, openIQ2XS, openIQ2XXS, openIQ3S, openIQ3XXS } from './grid-blocks.ts';
@@ -206,6 +206,13 @@ function openI8(bytes: DataView, at: number, block: OpenBlock, { scale, codes }:
   for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + codes + 4 * i, true);
 }
 
+/** Decodes U8: unsigned bytes with a scale and an offset (weights/integers/encode-rows.ts). */
+function openU8(bytes: DataView, at: number, block: OpenBlock, { scale, offset, codes }: Places<'offset'>): void {
+  block.scale = half(bytes, at + scale);
+  block.offset = half(bytes, at + offset);
+  for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + codes + 4 * i, true);
+}
+
 const TYPES = {
   Q4_0: {
     values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 8,
@@ -303,9 +310,16 @@ const TYPES = {
     values: 32, bytes: 36, low: 8, high: 0, group: 32, scales: 'row', zero: 0, signed: true,
     layout: 'codes', places: { scale: 0, codes: 4 }, open: openI8,
   },
+  U8: {
+    values: 32, bytes: 36, low: 8, high: 0, group: 32, scales: 'half_offset', zero: 0,
+    layout: 'codes', places: { scale: 0, offset: 2, codes: 4 }, open: openU8,
+  },
 } as const satisfies Readonly<Record<string, Omit<BlockFormat, 'name'>>>; // prettier-ignore
 
-/** A block-quantised type by ggml's name; I8: int8 with a scale per row, as in CTranslate2 and ONNX files. */
+/**
+ * A block-quantised type by ggml's name; I8: int8 with a scale per row, as in CTranslate2 and ONNX files; U8: unsigned bytes with a scale and
+ * an offset, as MLX has them.
+ */
 export type BlockType = keyof typeof TYPES;
 
 /** Block formats by name. */

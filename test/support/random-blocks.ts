@@ -9,7 +9,7 @@ import type { BlockType } from '../../engine/weights/block-types.ts';
 const HALVES: Readonly<Record<BlockType, readonly (number | readonly number[])[]>> = {
   Q4_0: [0], Q4_1: [0, 2], Q5_0: [0], Q5_1: [0, 2], Q8_0: [0], Q2_K: [80, 82], Q3_K: [108], Q4_K: [0, 2], Q5_K: [0, 2], Q6_K: [208], IQ4_NL: [0],
   IQ4_XS: [0], IQ1_S: [0], IQ1_M: [[49, 51, 53, 55]], IQ2_XXS: [0], IQ2_XS: [0], IQ2_S: [0], IQ3_XXS: [0], IQ3_S: [0], TQ1_0: [52], TQ2_0: [64],
-  MXFP4: [], NVFP4: [], I8: [],
+  MXFP4: [], NVFP4: [], I8: [], U8: [0, 2],
 }; // prettier-ignore
 
 /** Halves as scales: zeros of both signs, the smallest and the largest denormal, the smallest normal, large ones, a negative one. */
