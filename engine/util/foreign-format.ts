@@ -1,6 +1,8 @@
 /** Messages about model files in formats that are not supported: which format it is, and what to do. Used by server and page alike. */
 import { fp8Scheme } from './fp8-config.ts';
 import type { Fp8Scheme } from './fp8-config.ts';
+import { integerFormat, integerScheme } from './integer-config.ts';
+import type { IntegerScheme } from './integer-config.ts';
 import { describe, isObject } from './json.ts';
 import type { Json } from './json.ts';
 
@@ -106,25 +108,41 @@ const QUANTIZED: ReadonlyMap<unknown, string> = new Map([
   ['compressed-tensors', 'compressed-tensors'],
   ['hqq', 'HQQ'],
   ['quanto', 'quanto'],
+  ['aqlm', 'AQLM'],
+  ['auto-round', 'AutoRound'],
+  ['torchao', 'torchao'],
 ]);
 
-/** Says why the quantised weights that a config.json describes are not supported; undefined if they are (plain, MXFP4, or FP8 with a known scheme). */
+/** What config.json says of how weights are quantised, where they are. */
+export interface WeightSchemes {
+  readonly fp8?: Fp8Scheme | undefined;
+  readonly integers?: IntegerScheme | undefined;
+}
+
+/** Says why the quantised weights that a config.json describes are not supported; undefined if they are, or if they are plain. */
 export function describeQuantization(config: Json): string | undefined {
   // MLX calls it `quantization` and names no method.
   const settings = config['quantization_config'] ?? config['quantization'];
   if (settings === undefined || settings === null) return undefined;
-  const fp8 = isObject(settings) ? fp8Scheme(settings) : undefined;
-  if (fp8 !== undefined && typeof fp8 !== 'string') return undefined;
+  const found = (isObject(settings) ? fp8Scheme(settings) : undefined) ?? integerScheme(config);
+  if (found !== undefined && typeof found !== 'string') return undefined;
   const method = isObject(settings) ? settings['quant_method'] : undefined;
   // MXFP4's tensors are recognised by their names (weights/mxfp4-checkpoint.ts).
   if (method === 'mxfp4') return undefined;
   const name = QUANTIZED.get(method) ?? (config['quantization'] !== undefined && method === undefined ? 'MLX' : describe(method ?? null));
-  const why = fp8 === undefined ? 'which is not read' : `and ${fp8}`;
-  return `the weights are quantised with ${name}, ${why}; take the model they were made from, in f32, f16 or bf16`;
+  const why = found === undefined ? 'which is not read' : `and ${found}`;
+  return `the weights are quantised with ${name}, ${why}; take the model they were made from, in f32, f16 or bf16, or a GGUF file of it`;
 }
 
-/** The FP8 scheme of a config.json; undefined if it has none, or one that is not supported. */
-export function fp8SchemeOf({ quantization_config: settings }: Json): Fp8Scheme | undefined {
-  const scheme = isObject(settings) ? fp8Scheme(settings) : undefined;
-  return typeof scheme === 'string' ? undefined : scheme;
+/** The schemes of a config.json, as far as it has some that are supported. */
+export function weightSchemesOf(config: Json): WeightSchemes {
+  const { quantization_config: settings } = config;
+  const [fp8, integers] = [isObject(settings) ? fp8Scheme(settings) : undefined, integerScheme(config)];
+  return { ...(typeof fp8 === 'object' && { fp8 }), ...(typeof integers === 'object' && { integers }) };
+}
+
+/** The name of the format of the weights that a config.json describes, such as `AWQ 4-bit`; undefined where they are floats. */
+export function formatOfWeights(config: Json): string | undefined {
+  const { integers } = weightSchemesOf(config);
+  return integers && integerFormat(integers);
 }

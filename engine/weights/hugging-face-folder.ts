@@ -1,7 +1,7 @@
 /** A model as transformers publishes it: a folder (in the browser, a base URL) with config.json, tokenizer.json and safetensors. */
 import { EngineError } from '../errors.ts';
 import { readJsonFile, readTextFile } from '../platform/json-file.ts';
-import { describeQuantization, fp8SchemeOf } from '../util/foreign-format.ts';
+import { describeQuantization, formatOfWeights, weightSchemesOf } from '../util/foreign-format.ts';
 import type { Json } from '../util/json.ts';
 import { describeMissing } from './missing.ts';
 import { MODEL_WEIGHTS } from './model-folder.ts';
@@ -14,16 +14,22 @@ const CONFIG = 'config.json';
 /** The format of folders with a config.json that no other format recognises. */
 export const HUGGING_FACE: ModelFormat = {
   recognises: ({ platform, path }) => platform.exists(platform.join(path, CONFIG)),
-  open: async (place) => huggingFaceFolder(place),
+  open: async (place) => {
+    const { platform, path } = place;
+    // What is wrong with config.json is said by whoever needs it.
+    const config = await readJsonFile(platform, platform.join(path, CONFIG)).catch(() => ({}));
+    return huggingFaceFolder(place, formatOfWeights(config));
+  },
 };
 
-/** A ModelFolder that reads the files of a folder as they are. */
-export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'platform' | 'path' | 'id'>): ModelFolder {
+/** A ModelFolder that reads the files of a folder as they are; `format` is that of its weights, unless these are plain. */
+export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'platform' | 'path' | 'id'>, format?: string): ModelFolder {
   const { importModule } = platform;
   const where = (name: string): string => platform.join(path, name);
   return {
     id,
     path,
+    ...(format !== undefined && { format }),
     where,
     has: (name) => platform.exists(where(name)),
     json: async (name, options) => {
@@ -34,7 +40,7 @@ export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'plat
     text: (name) => readTextFile(platform, where(name)),
     weights: async (file) => {
       const config = file === undefined || file === MODEL_WEIGHTS ? await readJsonFile(platform, where(CONFIG), { optional: true }) : {};
-      return openSafetensors(platform, path, file, fp8SchemeOf(config));
+      return openSafetensors(platform, path, file, weightSchemesOf(config));
     },
     importModule: importModule && ((name) => importModule(where(name))),
   };

@@ -5,7 +5,7 @@ import type { ByteSource, Platform } from '../platform/platform.ts';
 import { fromBF16, fromF16 } from '../util/f16.ts';
 import { F8_E4M3, F8_E5M2, F8_E8M0, fromF8 } from '../util/f8.ts';
 import { describeForeignFile } from '../util/foreign-format.ts';
-import type { Fp8Scheme } from '../util/fp8-config.ts';
+import type { WeightSchemes } from '../util/foreign-format.ts';
 import { describe, isObject, parseJsonObject } from '../util/json.ts';
 import type { JsonLimits } from '../util/json.ts';
 import { product } from '../util/math.ts';
@@ -13,6 +13,7 @@ import type { Range } from '../util/math.ts';
 import { finite, missingTensor } from './checkpoint.ts';
 import type { Checkpoint, TensorInfo } from './checkpoint.ts';
 import { withFp8Scales } from './fp8-checkpoint.ts';
+import { withIntegers } from './integers/integer-checkpoint.ts';
 import { describeMissing } from './missing.ts';
 import { MODEL_WEIGHTS } from './model-folder.ts';
 import { withMxfp4Blocks } from './mxfp4-checkpoint.ts';
@@ -37,10 +38,15 @@ const ELEMENT_BYTES: ReadonlyMap<unknown, number> = new Map([
 const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 18, names: 2 ** 17 };
 
 /**
- * Opens `file` (default model.safetensors) of a folder, or the shards that its `.index.json` names. FP8 and MXFP4 weights are read with
- * their scales; `fp8` is what config.json says of FP8. Throws EngineError('invalid_model') with the file and what is wrong with it.
+ * Opens `file` (default model.safetensors) of a folder, or the shards that its `.index.json` names. Quantised weights are read with their
+ * scales; `schemes` is what config.json says of them. Throws EngineError('invalid_model') with the file and what is wrong with it.
  */
-export async function openSafetensors(platform: Platform, folder: string, file = MODEL_WEIGHTS, fp8?: Fp8Scheme): Promise<Checkpoint> {
+export async function openSafetensors(
+  platform: Platform,
+  folder: string,
+  file = MODEL_WEIGHTS,
+  schemes: WeightSchemes = {},
+): Promise<Checkpoint> {
   const entries = new Map<string, Entry>();
   const sources: ByteSource[] = [];
   try {
@@ -51,7 +57,8 @@ export async function openSafetensors(platform: Platform, folder: string, file =
       await readHeader(path, source, entries);
     }
     const path = platform.join(folder, file);
-    return withMxfp4Blocks(withFp8Scales(new SafetensorsCheckpoint(entries, sources), path, fp8), path);
+    const stored = await withIntegers(new SafetensorsCheckpoint(entries, sources), path, schemes.integers);
+    return withMxfp4Blocks(withFp8Scales(stored, path, schemes.fp8), path);
   } catch (error) {
     await Promise.all(sources.map((source) => source.close()));
     throw error;
@@ -116,7 +123,7 @@ const WIDEN: ReadonlyMap<string, (bytes: Uint8Array) => Float32Array> = new Map(
 ]);
 
 function noteOn(dtype: string): string {
-  return /^[IU]|BOOL/.test(dtype) ? ' (integers are no weights; those of a quantised model are not read)' : '';
+  return /^[IU]|BOOL/.test(dtype) ? ' (integers are no weights, unless config.json says how they are quantised)' : '';
 }
 
 /**

@@ -111,7 +111,7 @@ describe('a model of the hub', () => {
 
   test.each([
     [{ 'config.json': '{"model_type":"bert"}', 'model.safetensors': 'x' }, /^config.json says model_type bert; known are llama/],
-    [{ 'config.json': '{"quantization_config":{"quant_method":"awq"}}', 'model.safetensors': 'x' }, /the weights are quantised with AWQ/],
+    [{ 'config.json': '{"quantization_config":{"quant_method":"hqq"}}', 'model.safetensors': 'x' }, /the weights are quantised with HQQ/],
     [{ 'model.safetensors': 'x' }, /^file not found: somebody\/model\/config.json/],
     [
       { 'config.json': '{"model_type":"llama"}', 'pytorch_model.bin': 'x' },

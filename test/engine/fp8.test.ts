@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { F8_E4M3, F8_E5M2, F8_E8M0 } from '../../engine/util/f8.ts';
-import { describeQuantization, fp8SchemeOf } from '../../engine/util/foreign-format.ts';
+import { describeQuantization, weightSchemesOf } from '../../engine/util/foreign-format.ts';
 import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
@@ -115,7 +115,7 @@ test.each([
   [compressed({ strategy: 'group', group_size: 32 }), { block: [1, 32] }],
 ])('%o is read', (quantization_config, scheme) => {
   expect(describeQuantization({ quantization_config })).toBeUndefined();
-  expect(fp8SchemeOf({ quantization_config })).toEqual(scheme);
+  expect(weightSchemesOf({ quantization_config })).toEqual({ fp8: scheme });
 });
 
 test.each([
@@ -127,5 +127,5 @@ test.each([
   [compressed({}, { sparsity_config: { format: 'sparse-24-bitmask' } }), /and sparse weights are not read;/],
 ])('%o is refused by name', (quantization_config, message) => {
   expect(describeQuantization({ quantization_config })).toMatch(message);
-  expect(fp8SchemeOf({ quantization_config })).toBeUndefined();
+  expect(weightSchemesOf({ quantization_config })).toEqual({});
 });

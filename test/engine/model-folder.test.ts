@@ -125,9 +125,8 @@ test('a hub id is known as one, another path is not', async () => {
 });
 
 test.each([
-  ['gptq', 'GPTQ'],
-  ['awq', 'AWQ'],
-  ['bitsandbytes', 'bitsandbytes'],
+  ['hqq', 'HQQ'],
+  ['aqlm', 'AQLM'],
   ['something', '"something"'],
 ])('weights quantised with %s are refused before they are read', async (method, name) => {
   const path = folder({ 'config.json': JSON.stringify({ quantization_config: { quant_method: method } }) });
