@@ -32,6 +32,8 @@ export interface CompressedScheme {
   readonly method: 'compressed-tensors';
   /** Bits of the weights, in increasing order, if there are several. */
   readonly bits: readonly number[];
+  /** No weights have zero points. */
+  readonly symmetric: boolean;
 }
 
 export interface MlxScheme extends Grouped {
@@ -148,7 +150,7 @@ function compressedScheme(settings: Json): IntegerScheme | string | undefined {
     if (!STRATEGIES.has(strategy)) return `the strategy ${describe(strategy)} of integers is not known`;
   }
   const bits = [...new Set((weights as Json[]).map((one) => (one['num_bits'] ?? 8) as number))].sort((a, b) => a - b);
-  return { method: 'compressed-tensors', bits };
+  return { method: 'compressed-tensors', bits, symmetric: (weights as Json[]).every((one) => one['symmetric'] !== false) };
 }
 
 const MLX_BITS: ReadonlySet<unknown> = new Set([2, 3, 4, 5, 6, 8]);

@@ -32,10 +32,10 @@ const ELEMENT_BYTES: ReadonlyMap<unknown, number> = new Map([
 ]); // prettier-ignore
 
 /**
- * Limits of a header, which is an object of entries with lists. They allow 26,000 tensors, which take half a second to parse; published
- * shards have hundreds, and single files thousands.
+ * Limits of a header, which is an object of entries with lists. They allow 52,000 tensors, which take half a second to parse. Published shards
+ * have hundreds, single files thousands, and those of experts in GPTQ tens of thousands: four for each matrix.
  */
-const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 18, names: 2 ** 17 };
+const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 19, names: 2 ** 18 };
 
 /**
  * Opens `file` (default model.safetensors) of a folder, or the shards that its `.index.json` names. Quantised weights are read with their

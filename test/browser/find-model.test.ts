@@ -97,6 +97,13 @@ describe('a model of the hub', () => {
     await expect(find(`${ID}@v3`)).rejects.toThrow(`${ID} has no revision "v3"`);
   });
 
+  test('may be quantised to integers, which its headers tell', async () => {
+    hub.commit(new Map(folderFiles(join(FIXTURES, 'integers', 'awq'))));
+    const found = await find(ID);
+    expect(found).toMatchObject({ task: 'chat', modelType: 'qwen2', about: { format: 'AWQ 4-bit', contextLength: 128 } });
+    expect(found.files.map(({ name }) => name).sort()).toEqual(['config.json', 'model.safetensors']);
+  });
+
   test('may be a Whisper of CTranslate2, and a Kokoro with its voices', async () => {
     hub.commit(new Map(folderFiles(join(FIXTURES, 'ctranslate2-tiny-random', 'float16'))));
     expect(await find(ID)).toMatchObject({ task: 'transcription', modelType: 'whisper', about: { format: 'CTranslate2' } });

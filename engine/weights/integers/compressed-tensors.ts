@@ -28,20 +28,27 @@ interface Parts {
   readonly index: string;
 }
 
+/** Where they are read from; `path` is for messages. */
+interface Source {
+  readonly checkpoint: Checkpoint;
+  readonly path: string;
+  readonly scheme: CompressedScheme;
+}
+
 interface Sizes {
   readonly rows: number;
   readonly columns: number;
-  readonly bits: 4 | 8;
+  readonly bits: number;
   readonly isPacked: boolean;
 }
 
 /** Finds the matrices of integers; others may be floats. */
-export async function findCompressed(checkpoint: Checkpoint, path: string, _scheme: CompressedScheme): Promise<Found> {
+export async function findCompressed(checkpoint: Checkpoint, path: string, scheme: CompressedScheme): Promise<Found> {
   const names = checkpoint.names();
   const isBytes = (name: string): boolean => name.endsWith('.weight') && checkpoint.tensor(name)!.dtype === 'I8';
   const found = names.filter((name) => name.endsWith(PACKED) || isBytes(name)).map(partsOf);
   const matrices = await Promise.all(
-    found.map(async (parts) => [`${parts.module}.weight`, await matrixOf(checkpoint, path, parts)] as const),
+    found.map(async (parts) => [`${parts.module}.weight`, await matrixOf({ checkpoint, path, scheme }, parts)] as const),
   );
   const hidden = found.flatMap(({ codes, scales, zeros, shape, index }) => [codes, scales, zeros, shape, index]);
   return { matrices: new Map(matrices), hidden: [...hidden, ...names.filter((name) => OF_ACTIVATIONS.test(name))] };
@@ -53,22 +60,33 @@ function partsOf(codes: string): Parts {
   return { module, codes, scales: named('scale'), zeros: named('zero_point'), shape: named('shape'), index: named('g_idx') };
 }
 
-async function matrixOf(checkpoint: Checkpoint, path: string, parts: Parts): Promise<IntegerMatrix> {
-  const sizes = await sizesOf(checkpoint, path, parts);
+async function matrixOf(source: Source, parts: Parts): Promise<IntegerMatrix> {
+  const { checkpoint, path, scheme } = source;
+  const sizes = await sizesOf(source, parts);
   const { rows, columns, bits } = sizes;
   const [one, middle] = [scalesOf(checkpoint, path, parts, rows), 2 ** (bits - 1)];
   const groups = await groupsOf(checkpoint, path, parts, sizes, one.groups);
-  const hasZeros = checkpoint.tensor(parts.zeros) !== undefined;
-  const readRows = async (range: Range): Promise<CodeRows> => ({
-    unpack: await codesOf(checkpoint, parts, sizes, range),
-    scales: await one.read(range),
-    zeros: hasZeros ? await zerosOf(checkpoint, path, parts, sizes, groups.count, range) : undefined,
-  });
+  // Early versions of the package write zero points of symmetric weights, too.
+  const hasZeros = !scheme.symmetric && checkpoint.tensor(parts.zeros) !== undefined;
+  const readRows = async (range: Range): Promise<CodeRows> => {
+    await expectShape(source, parts, sizes);
+    return {
+      unpack: await codesOf(checkpoint, parts, sizes, range),
+      scales: await one.read(range),
+      zeros: hasZeros ? await zerosOf(checkpoint, path, parts, sizes, groups.count, range) : undefined,
+    };
+  };
   const blocks = blocksOf({ bits, zero: hasZeros ? 'codes' : middle, perRow: groups.count === 1 }, columns, groups);
   return { dtype: `compressed-tensors ${bits}-bit`, blocks, shape: [rows, columns], groups, zero: middle, readRows };
 }
 
-async function sizesOf(checkpoint: Checkpoint, path: string, { codes, shape }: Parts): Promise<Sizes> {
+/**
+ * The sizes of a matrix. Where all have as many bits, the shapes of the tensors tell, so that a model is described by its headers alone, and
+ * what the shape stored beside the codes says is compared when they are read.
+ */
+async function sizesOf(source: Source, parts: Parts): Promise<Sizes> {
+  const { checkpoint, path, scheme } = source;
+  const { codes } = parts;
   const info = checkpoint.tensor(codes)!;
   const [rows = 0, inRow = 0] = info.shape;
   if (info.shape.length !== 2) throw misfit(path, codes, `is ${info.dtype} [${info.shape.join(', ')}], expected a matrix`);
@@ -76,22 +94,33 @@ async function sizesOf(checkpoint: Checkpoint, path: string, { codes, shape }: P
     if (inRow % 4 !== 0) throw misfit(path, codes, `has ${inRow} columns of bytes, expected a multiple of 4`);
     return { rows, columns: inRow, bits: 8, isPacked: false };
   }
-  const said = checkpoint.tensor(shape);
-  if (info.dtype !== 'I32' || !said || !/^I(?:32|64)$/.test(said.dtype) || product(said.shape) !== 2) {
+  const [bits, ...others] = scheme.bits;
+  if (others.length === 0) return { rows, columns: (inRow * 32) / bits!, bits: bits!, isPacked: true };
+  const [, columns = 0] = await readShape(source, parts);
+  const found = scheme.bits.find((count) => ceilDiv(columns * count, 32) === inRow);
+  return { rows, columns, bits: found ?? bits!, isPacked: true };
+}
+
+async function readShape({ checkpoint, path }: Source, { codes, shape }: Parts): Promise<readonly number[]> {
+  const [info, said] = [checkpoint.tensor(codes), checkpoint.tensor(shape)];
+  if (info?.dtype !== 'I32' || !said || !/^I(?:32|64)$/.test(said.dtype) || product(said.shape) !== 2) {
     throw misfit(path, codes, `needs its shape beside it, two integers; ${spell(shape, said)}, ${spell(codes, info)}`);
   }
-  const bytes = await bytesOf(checkpoint, shape, { from: 0, to: 2 });
-  const sizes = said.dtype === 'I32' ? [...wordsOf(bytes)] : [...wordsOf(bytes)].filter((_, i) => i % 2 === 0);
-  const [height = 0, columns = 0] = sizes;
-  const bits = ([4, 8] as const).find((count) => ceilDiv(columns * count, 32) === inRow);
-  if (height !== rows || bits === undefined || columns % 4 !== 0) {
-    throw misfit(
-      path,
-      codes,
-      `is I32 [${info.shape.join(', ')}], which does not hold ${height} x ${columns} codes (${shape}) of 4 or 8 bits`,
-    );
-  }
-  return { rows, columns, bits, isPacked: true };
+  const words = wordsOf(await bytesOf(checkpoint, shape, { from: 0, to: 2 }));
+  return said.dtype === 'I32' ? [...words] : [words[0]!, words[2]!];
+}
+
+/** Throws unless the shape stored beside packed codes is the matrix'. */
+async function expectShape(source: Source, parts: Parts, { rows, columns, bits, isPacked }: Sizes): Promise<void> {
+  if (!isPacked) return;
+  const [height = 0, width = 0] = await readShape(source, parts);
+  const { shape } = source.checkpoint.tensor(parts.codes)!;
+  if (height === rows && width === columns && ceilDiv(width * bits, 32) === shape[1] && columns % 4 === 0) return;
+  throw misfit(
+    source.path,
+    parts.codes,
+    `is I32 [${shape.join(', ')}], which does not hold ${height} x ${width} codes (${parts.shape}) of ${bits} bits`,
+  );
 }
 
 /** The scales of rows: groups, and a reader of [rows, groups]. One for the matrix is read for each row. */
@@ -118,6 +147,8 @@ async function groupsOf(checkpoint: Checkpoint, path: string, { codes, index }: 
     throw misfit(path, index, `is ${info.dtype} [${info.shape.join(', ')}], expected I32 [${columns}]`);
   }
   const found = await checkpoint.readIds(index);
+  // The package's mark of columns in order.
+  if (found.includes(-1)) return groupsInOrder(size, columns);
   const wrong = found.findIndex((group) => group < 0 || group >= count);
   if (wrong >= 0) throw misfit(path, index, `puts column ${wrong} in group ${found[wrong]}, of ${count} groups`);
   return groupsByIndex(found, count);

@@ -73,9 +73,13 @@ const modules = (checkpoint: Checkpoint): Parts[] =>
 
 const nameOf = ({ codes }: Parts): string => codes.replace(/\.qweight$/, '.weight');
 
-/** AutoGPTQ writes a bias of zeros for layers without one, which a model need not take. */
+/**
+ * AutoGPTQ writes a bias of zeros for layers without one, which a model need not take: it then writes one for each. They are read only in that
+ * case, because a model far away is described by its headers.
+ */
 async function emptyBiases(checkpoint: Checkpoint, found: readonly { readonly parts: Parts }[]): Promise<readonly string[]> {
-  const biases = found.map(({ parts }) => parts.bias).filter((name) => checkpoint.tensor(name));
+  const biases = found.map(({ parts }) => parts.bias);
+  if (!biases.every((name) => checkpoint.tensor(name))) return [];
   const empty = await Promise.all(biases.map(async (name) => (await checkpoint.read(name)).every((value) => value === 0)));
   return biases.filter((_, i) => empty[i]);
 }
