@@ -6,7 +6,7 @@ import { describe, isObject } from './json.ts';
 import type { Json } from './json.ts';
 
 /** What config.json says of integers; the shapes of the tensors tell the rest. */
-export type IntegerScheme = GptqScheme | AwqScheme | CompressedScheme | MlxScheme | BitsAndBytesScheme;
+export type IntegerScheme = GptqScheme | AwqScheme | CompressedScheme | MlxScheme | BitsAndBytesScheme | Nvfp4Scheme;
 
 interface Grouped {
   /** Columns that share a scale, by module where they differ; -1 = all of a row. */
@@ -48,11 +48,18 @@ export interface BitsAndBytesScheme {
   readonly bits: 4 | 8;
 }
 
+export interface Nvfp4Scheme {
+  readonly method: 'nvfp4';
+  /** Scales are divided by that of the whole matrix, as compressed-tensors stores it; else multiplied with it, as ModelOpt does. */
+  readonly isDivided: boolean;
+}
+
 /** Common names of the methods. */
 const NAMES = { gptq: 'GPTQ', awq: 'AWQ', 'compressed-tensors': 'compressed-tensors', mlx: 'MLX', bitsandbytes: 'bitsandbytes' } as const;
 
 /** The name of a scheme's format, such as `GPTQ 4-bit`. */
 export function integerFormat(scheme: IntegerScheme): string {
+  if (scheme.method === 'nvfp4') return 'NVFP4';
   const bits = scheme.method === 'awq' ? [AWQ_BITS] : [scheme.bits].flat();
   return `${NAMES[scheme.method]} ${bits.join(' and ')}-bit`;
 }
@@ -73,6 +80,7 @@ const METHODS = new Map<unknown, (settings: Json) => IntegerScheme | string | un
   ['compressed-tensors', compressedScheme],
   ['bitsandbytes', bitsAndBytesScheme],
   ['auto-round', autoRoundScheme],
+  ['modelopt', ({ quant_algo: algorithm }) => (algorithm === 'NVFP4' ? { method: 'nvfp4', isDivided: false } : undefined)],
 ]);
 
 /** AutoRound stores weights as AutoGPTQ or AutoAWQ does. */
@@ -135,6 +143,7 @@ const STRATEGIES: ReadonlySet<unknown> = new Set(['tensor', 'channel', 'group'])
 function compressedScheme(settings: Json): IntegerScheme | string | undefined {
   const groups = isObject(settings['config_groups']) ? Object.values(settings['config_groups']).filter(isObject) : [];
   const weights = groups.flatMap((group) => (isObject(group['weights']) ? [{ format: group['format'], ...group['weights'] }] : []));
+  if (weights.length > 0 && weights.every(isNvfp4(settings))) return { method: 'nvfp4', isDivided: true };
   if (weights.length === 0 || weights.some((one: Json) => (one['type'] ?? 'int') !== 'int')) return undefined;
   const sparsity = settings['sparsity_config'];
   if (isObject(sparsity) && (sparsity['format'] ?? 'dense') !== 'dense') return 'sparse weights are not read';
@@ -152,6 +161,12 @@ function compressedScheme(settings: Json): IntegerScheme | string | undefined {
   const bits = [...new Set((weights as Json[]).map((one) => (one['num_bits'] ?? 8) as number))].sort((a, b) => a - b);
   return { method: 'compressed-tensors', bits, symmetric: (weights as Json[]).every((one) => one['symmetric'] !== false) };
 }
+
+/** Whether a group's weights are NVFP4. */
+const isNvfp4 =
+  ({ format: usual }: Json) =>
+  ({ type, num_bits: bits, group_size: size, format }: Json): boolean =>
+    type === 'float' && bits === 4 && size === 16 && (format ?? usual) === 'nvfp4-pack-quantized';
 
 const MLX_BITS: ReadonlySet<unknown> = new Set([2, 3, 4, 5, 6, 8]);
 

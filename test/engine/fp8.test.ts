@@ -120,7 +120,7 @@ test.each([
 
 test.each([
   [{ quant_method: 'fp8', weight_block_size: [128] }, /quantised with FP8, and weight_block_size is a list of 1, expected two sizes;/],
-  [{ quant_method: 'modelopt', quant_algo: 'NVFP4' }, /quantised with "modelopt", which is not read;/],
+  [{ quant_method: 'modelopt', quant_algo: 'NVFP4_AWQ' }, /quantised with "modelopt", which is not read;/],
   [compressed({ num_bits: 4 }), /quantised with compressed-tensors, which is not read;/],
   [compressed({ strategy: 'token' }), /and the strategy "token" of FP8 weights is not known;/],
   [compressed({ symmetric: false }), /and FP8 weights with zero points are not read;/],

@@ -31,6 +31,8 @@ test.each([
   [{ quantization: { group_size: 64, bits: 4 } }, 'MLX 4-bit'],
   [{ quantization: { group_size: 64, bits: 6 }, quantization_config: { group_size: 64, bits: 6 } }, 'MLX 6-bit'],
   [{ quantization_config: { quant_method: 'bitsandbytes', _load_in_8bit: true } }, 'bitsandbytes 8-bit'],
+  [{ quantization_config: { quant_method: 'modelopt', quant_algo: 'NVFP4', group_size: 16 } }, 'NVFP4'],
+  [integers({ type: 'float', group_size: 16, strategy: 'tensor_group' }, { format: 'nvfp4-pack-quantized' }), 'NVFP4'],
   [{ quantization_config: { quant_method: 'fp8' } }, undefined],
   [{}, undefined],
 ])('%o is read', (config, format) => {

@@ -45,6 +45,8 @@ const FORMATS: readonly (readonly [name: string, format: string, types: readonly
   ['bitsandbytes', 'bitsandbytes 4-bit', ['floats']],
   ['bitsandbytes-fp4', 'bitsandbytes 4-bit', ['floats']],
   ['bitsandbytes-8', 'bitsandbytes 8-bit', ['I8']],
+  ['nvfp4', 'NVFP4', ['NVFP4', 'floats']],
+  ['nvfp4-modelopt', 'NVFP4', ['NVFP4', 'floats']],
 ];
 
 interface Golden {
@@ -295,6 +297,19 @@ test.each<readonly [string, string, (files: Files) => void, RegExp]>([
     'scales of another shape',
     shaped('SCB', [32], 'F64'),
     /is to be I8 \[rows, columns\], and its scales F32 \[rows\]; .*SCB is F64 \[32\]$/,
+  ],
+  [
+    'nvfp4',
+    'no scale of the matrix',
+    without('weight_global_scale'),
+    /weight_packed needs a scale of E4M3 for each 16 columns and one for all beside it; .*weight_global_scale is missing/,
+  ],
+  ['nvfp4', 'scales of another shape', shaped('weight_scale', [32, 8]), /weight_scale is F8_E4M3 \[32, 8\]/],
+  [
+    'nvfp4-modelopt',
+    'a scale below zero',
+    filled('weight_scale', 0xff),
+    /q_proj.weight_scale holds the byte 255 at element 0, expected a scale of E4M3$/,
   ],
 ])('%s: %s is refused in one line', async (name, _, change, message) => {
   const reading = read(changed(name, change), async (checkpoint) => {

@@ -25,7 +25,7 @@ const FIXTURES = fileURLToPath(new URL('../fixtures/integers/', import.meta.url)
 const VOCABULARY = 64;
 const BLOCKS = { float: 'f32', keepBlocks: true, quantization: 'none' } as const;
 /** One fixture for each type of blocks, and of floats; all of them where every test is run. */
-const SOME = ['gptq', 'awq', 'compressed-8', 'compressed-bytes', 'mlx', 'mlx-8', 'bitsandbytes'];
+const SOME = ['gptq', 'awq', 'compressed-8', 'compressed-bytes', 'mlx', 'mlx-8', 'bitsandbytes', 'nvfp4'];
 const NAMES = THOROUGH ? readdirSync(FIXTURES).sort() : SOME;
 
 interface Golden {

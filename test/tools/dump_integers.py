@@ -163,6 +163,30 @@ def mlx(bits=4, size=32, others=None):
     return make, dict(quantization=settings, quantization_config=settings)
 
 
+def nvfp4(divided=True):
+    """compressed-tensors, packed and dequantised by the package, and ModelOpt, whose scale of a matrix is the inverse."""
+    from compressed_tensors.compressors.nvfp4.helpers import pack_fp4_to_uint8
+    steps = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+
+    def make(generator, name, shape):
+        codes = steps[generator.integers(0, 8, shape)] * generator.choice(np.float32([-1, 1]), shape)
+        scales = torch.from_numpy(generator.uniform(1, 448, (shape[0], shape[1] // 16)).astype(np.float32)).to(torch.float8_e4m3fn)
+        whole = np.float32(generator.uniform(20000, 40000))
+        factor = np.float32(1) / whole
+        # Zeros below zero are zeros.
+        values = codes * np.repeat(scales.float().numpy() * factor, 16, 1) + np.float32(0)
+        # The package divides at once, which may differ in the last bit.
+        assert np.allclose(values, codes * np.repeat(scales.float().numpy() / whole, 16, 1), rtol=2**-22, atol=0)
+        packed = pack_fp4_to_uint8(torch.from_numpy(codes))
+        if divided:
+            return {"weight_packed": packed, "weight_scale": scales, "weight_global_scale": np.array([whole]), "input_global_scale": np.array([1], np.float32)}, values
+        return {"weight": packed, "weight_scale": scales, "weight_scale_2": np.array(factor), "input_scale": np.array(1, np.float32)}, values
+    weights = dict(num_bits=4, type="float", symmetric=True, strategy="tensor_group", group_size=16)
+    group = dict(targets=["Linear"], weights=weights, input_activations=dict(num_bits=4, type="float", strategy="tensor_group", group_size=16, dynamic="local"))
+    form = dict(quant_method="compressed-tensors", format="nvfp4-pack-quantized", quantization_status="compressed", config_groups=dict(group_0=group), ignore=["lm_head"])
+    return make, dict(quantization_config=form if divided else dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16, exclude_modules=["lm_head"]))
+
+
 def bits_and_bytes(kind="nf4", nested=True):
     """bitsandbytes: 4-bit codes by its own quantiser, with its QuantState beside them; or LLM.int8."""
     import bitsandbytes.functional as F
@@ -211,6 +235,8 @@ FIXTURES = {
     "bitsandbytes": lambda: (EVEN, bits_and_bytes()),
     "bitsandbytes-fp4": lambda: (EVEN, bits_and_bytes("fp4", nested=False)),
     "bitsandbytes-8": lambda: (SMALL, bits_and_bytes("int8")),
+    "nvfp4": lambda: (LLAMA, nvfp4()),
+    "nvfp4-modelopt": lambda: (QWEN2, nvfp4(divided=False)),
 }
 """Fixtures by name: a model's config, and how its matrices are made."""
 

@@ -13,6 +13,7 @@ import { encodeRows, widenRows } from './encode-rows.ts';
 import { findAwq, findGptq } from './gptq-awq.ts';
 import type { Found, IntegerMatrix } from './integer-matrix.ts';
 import { findMlx } from './mlx.ts';
+import { findNvfp4 } from './nvfp4.ts';
 
 /** Values that are widened at once. */
 const MOST_VALUES = 2 ** 20;
@@ -41,6 +42,8 @@ function find(checkpoint: Checkpoint, path: string, scheme: IntegerScheme): Prom
       return findCompressed(checkpoint, path, scheme);
     case 'mlx':
       return findMlx(checkpoint, path, scheme);
+    case 'nvfp4':
+      return findNvfp4(checkpoint, path, scheme);
     case 'bitsandbytes':
       return findBitsAndBytes(checkpoint, path, scheme);
   }
@@ -92,19 +95,18 @@ class IntegerCheckpoint implements Checkpoint {
     const { values, bytes } = BLOCK_FORMATS[matrix.blocks];
     const length = ((sizeOf(rows) * matrix.shape[1]) / values) * bytes;
     const out = into && into.length >= length ? into.subarray(0, length) : new Uint8Array(length);
-    encodeRows(matrix, await matrix.readRows(rows), sizeOf(rows), out);
+    await encoded(matrix, rows, out);
     return out;
   }
 
   /** Values of whole rows: those that blocks stand for, where the matrix is read in blocks, so that both ways give the same bits. */
   async #widened(matrix: IntegerMatrix, rows: Range): Promise<Float32Array> {
     const values = new Float32Array(sizeOf(rows) * matrix.shape[1]);
-    const codes = await matrix.readRows(rows);
-    if (!matrix.blocks) widenRows(matrix, codes, sizeOf(rows), values);
+    if (!matrix.blocks) widenRows(matrix, await matrix.readRows(rows), sizeOf(rows), values);
     else {
       const format = BLOCK_FORMATS[matrix.blocks];
       const blocks = new Uint8Array((values.length / format.values) * format.bytes);
-      encodeRows(matrix, codes, sizeOf(rows), blocks);
+      await encoded(matrix, rows, blocks);
       widenBlocks(format, blocks, values);
     }
     return values;
@@ -121,4 +123,10 @@ class IntegerCheckpoint implements Checkpoint {
   close(): Promise<void> {
     return this.#stored.close();
   }
+}
+
+/** Writes rows of a matrix in its type of blocks into `out`. */
+async function encoded(matrix: IntegerMatrix, rows: Range, out: Uint8Array): Promise<void> {
+  if (matrix.readBlocks) await matrix.readBlocks(rows, out);
+  else encodeRows(matrix, await matrix.readRows(rows), sizeOf(rows), out);
 }

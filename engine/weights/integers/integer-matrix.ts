@@ -35,6 +35,8 @@ export interface IntegerMatrix extends TensorInfo {
   /** Values of the codes, where these are no numbers; a scale multiplies them. */
   readonly table?: Float32Array | undefined;
   readRows(rows: Range): Promise<CodeRows>;
+  /** Writes rows in stored blocks; absent where encodeRows makes them. */
+  readonly readBlocks?: ((rows: Range, out: Uint8Array) => Promise<void>) | undefined;
 }
 
 /** What a method's tensors amount to. */
