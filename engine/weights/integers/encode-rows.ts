@@ -5,7 +5,7 @@ import { alignUp } from '../../util/math.ts';
 import { BLOCK } from '../block-format.ts';
 import { BLOCK_FORMATS } from '../block-types.ts';
 import type { BlockType } from '../block-types.ts';
-import type { CodeRows, IntegerMatrix } from './integer-matrix.ts';
+import type { CodeRows, Groups, IntegerMatrix } from './integer-matrix.ts';
 
 /** Rows that are unpacked at once, so that their codes stay in the processor's cache. */
 const TILE = 64;
@@ -48,50 +48,48 @@ export function widenRows(matrix: IntegerMatrix, rows: CodeRows, count: number, 
   const [, columns] = shape;
   const pitch = pitchOf(columns);
   const codes = new Uint32Array(TILE * pitch);
-  const groupOf = Int32Array.from({ length: columns }, (_, column) => groups.of(column));
+  const runs = runsOf(groups, columns);
   for (let first = 0; first < count; first += TILE) {
     const tile = Math.min(TILE, count - first);
     rows.unpack(codes, pitch, first, tile);
     for (let row = 0; row < tile; row++) {
-      const numbers = groupNumbers(matrix, rows, first + row);
       const into = out.subarray((first + row) * columns, (first + row + 1) * columns);
-      widenRow(codes.subarray(row * pitch, (row + 1) * pitch), groupOf, numbers, into);
+      widenRow(codes.subarray(row * pitch, (row + 1) * pitch), runs, matrix, rows, (first + row) * groups.count, into);
     }
   }
 }
 
-/** What a row's codes stand for: scale * (value of the code - zero) + offset, each by group. */
-interface GroupNumbers {
-  readonly values: Float32Array;
-  readonly scales: Float32Array;
-  readonly zeros: ArrayLike<number>;
-  readonly offsets: ArrayLike<number> | undefined;
+/** Columns that follow one another and share a group. */
+interface Run {
+  readonly group: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+function runsOf({ of }: Groups, columns: number): readonly Run[] {
+  const runs: { group: number; from: number; to: number }[] = [];
+  for (let column = 0; column < columns; column++) {
+    const last = runs.at(-1);
+    if (last?.group === of(column)) last.to++;
+    else runs.push({ group: of(column), from: column, to: column + 1 });
+  }
+  return runs;
 }
 
 /** Values of codes that are numbers. */
 const NUMBERS = Float32Array.from({ length: 256 }, (_, code) => code);
 
-function groupNumbers({ groups, zero, table }: IntegerMatrix, { scales, zeros, offsets }: CodeRows, row: number): GroupNumbers {
-  const [from, to] = [row * groups.count, (row + 1) * groups.count];
-  return {
-    values: table ?? NUMBERS,
-    scales: scales.subarray(from, to),
-    zeros: zeros?.subarray(from, to) ?? new Uint8Array(groups.count).fill(zero),
-    offsets: offsets?.subarray(from, to),
-  };
-}
-
-function widenRow(codes: Uint32Array, groupOf: Int32Array, { values, scales, zeros, offsets }: GroupNumbers, out: Float32Array): void {
-  for (let column = 0; column < out.length;) {
-    const group = groupOf[column]!;
-    const scale = scales[group]!;
-    const zero = zeros[group]!;
-    const offset = offsets ? offsets[group]! : 0;
-    // Columns of a group mostly follow one another.
-    for (; column < out.length && groupOf[column] === group; column++) {
-      const value = scale * (values[(codes[column >> 2]! >>> ((column & 3) * 8)) & 0xff]! - zero);
-      out[column] = offsets ? Math.fround(value) + offset : value;
+/** Widens a row, whose groups begin at `first`. */
+function widenRow(codes: Uint32Array, runs: readonly Run[], matrix: IntegerMatrix, rows: CodeRows, first: number, out: Float32Array): void {
+  const { table: values = NUMBERS, zero } = matrix;
+  const { scales, zeros, offsets } = rows;
+  for (const { group, from, to } of runs) {
+    const scale = scales[first + group]!;
+    const middle = zeros ? zeros[first + group]! : zero;
+    for (let column = from; column < to; column++) {
+      out[column] = scale * (values[(codes[column >> 2]! >>> ((column & 3) * 8)) & 0xff]! - middle);
     }
+    if (offsets) for (let column = from; column < to; column++) out[column]! += offsets[first + group]!;
   }
 }
 

@@ -82,9 +82,12 @@ class IntegerCheckpoint implements Checkpoint {
     const step = Math.max(1, Math.floor(MOST_VALUES / width));
     for (let row = Math.floor(from / width); row * width < to; row += step) {
       const rows = { from: row, to: Math.min(row + step, Math.ceil(to / width)) };
-      const values = await this.#widened(matrix, rows);
-      const first = Math.max(from, rows.from * width);
-      out.set(values.subarray(first - rows.from * width, to - rows.from * width), first - from);
+      const [first, last] = [Math.max(from, rows.from * width), Math.min(to, rows.to * width)];
+      const into = out.subarray(first - from, last - from);
+      // Mostly whole rows are read, which need no copy.
+      const whole = into.length === sizeOf(rows) * width ? into : new Float32Array(sizeOf(rows) * width);
+      await widen(matrix, rows, whole);
+      if (whole !== into) into.set(whole.subarray(first - rows.from * width, last - rows.from * width));
     }
     return finite(out, this.#path, name, from);
   }
@@ -97,19 +100,6 @@ class IntegerCheckpoint implements Checkpoint {
     const out = into && into.length >= length ? into.subarray(0, length) : new Uint8Array(length);
     await encoded(matrix, rows, out);
     return out;
-  }
-
-  /** Values of whole rows: those that blocks stand for, where the matrix is read in blocks, so that both ways give the same bits. */
-  async #widened(matrix: IntegerMatrix, rows: Range): Promise<Float32Array> {
-    const values = new Float32Array(sizeOf(rows) * matrix.shape[1]);
-    if (!matrix.blocks) widenRows(matrix, await matrix.readRows(rows), sizeOf(rows), values);
-    else {
-      const format = BLOCK_FORMATS[matrix.blocks];
-      const blocks = new Uint8Array((values.length / format.values) * format.bytes);
-      await encoded(matrix, rows, blocks);
-      widenBlocks(format, blocks, values);
-    }
-    return values;
   }
 
   stored(name: string, elements: Range, into?: Uint8Array): Promise<Uint8Array> | undefined {
@@ -129,4 +119,13 @@ class IntegerCheckpoint implements Checkpoint {
 async function encoded(matrix: IntegerMatrix, rows: Range, out: Uint8Array): Promise<void> {
   if (matrix.readBlocks) await matrix.readBlocks(rows, out);
   else encodeRows(matrix, await matrix.readRows(rows), sizeOf(rows), out);
+}
+
+/** Widens whole rows: to what blocks stand for, where the matrix is read in blocks, so that both ways give the same bits. */
+async function widen(matrix: IntegerMatrix, rows: Range, out: Float32Array): Promise<void> {
+  if (!matrix.blocks) return widenRows(matrix, await matrix.readRows(rows), sizeOf(rows), out);
+  const format = BLOCK_FORMATS[matrix.blocks];
+  const blocks = new Uint8Array((out.length / format.values) * format.bytes);
+  await encoded(matrix, rows, blocks);
+  widenBlocks(format, blocks, out);
 }
