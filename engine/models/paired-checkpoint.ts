@@ -24,14 +24,33 @@ export function pairedCheckpoint(checkpoint: Checkpoint, { heads, kvHeads, rope:
     k: [kvHeads, kvHeads],
     qkv: [heads + 2 * kvHeads, heads + kvHeads],
   };
+  return withPairs(checkpoint, (name) => {
+    const [all, turned] = counts[ROTATED.exec(name)?.[1] ?? ''] ?? [];
+    return all === undefined || turned === undefined ? undefined : { heads: all, turned, first: 0, rotary };
+  });
+}
+
+/** The heads that a tensor's rows are, and which of them are rotated, in which of their rows. */
+export interface PairedRows {
+  readonly heads: number;
+  /** Heads that are rotated, which come first. */
+  readonly turned: number;
+  /** A head's first row that is rotated, and the number of these; default the whole head. */
+  readonly first: number;
+  readonly rotary: number | undefined;
+}
+
+/** The same of tensors that `pairsOf` has rows of by their name. */
+export function withPairs(checkpoint: Checkpoint, pairsOf: (name: string) => PairedRows | undefined): Checkpoint {
   /** Rows of a head and values of a row; undefined for tensors that are not rotated. */
   const layoutOf = (name: string): Layout | undefined => {
-    const [all, turned] = counts[ROTATED.exec(name)?.[1] ?? ''] ?? [];
-    if (all === undefined || turned === undefined) return undefined;
+    const pairs = pairsOf(name);
+    if (!pairs) return undefined;
+    const { heads: all, turned, first, rotary } = pairs;
     const [rows = 0, ...rest] = checkpoint.tensor(name)?.shape ?? [];
     const headRows = rows / all;
     // The loader refuses tensors of another shape.
-    return headRows % 2 !== 0 ? undefined : { headRows, rotary: rotary ?? headRows, turned, width: product(rest) };
+    return headRows % 2 !== 0 ? undefined : { headRows, first, rotary: rotary ?? headRows, turned, width: product(rest) };
   };
   const stored = (name: string, range: Range, into?: Uint8Array): Promise<Uint8Array> | undefined => {
     const layout = layoutOf(name);
@@ -62,9 +81,10 @@ export function pairedCheckpoint(checkpoint: Checkpoint, { heads, kvHeads, rope:
   };
 }
 
-/** Rows of a head and those that are rotated, the number of heads that are, and elements of a row. */
+/** Rows of a head, those that are rotated, the number of heads that are, and elements of a row. */
 interface Layout {
   readonly headRows: number;
+  readonly first: number;
   readonly rotary: number;
   readonly turned: number;
   readonly width: number;
@@ -78,14 +98,14 @@ function wholeHeads({ headRows, width }: Layout, { from, to }: Range): Range {
 
 /** Elements `range` of a tensor with the rows of each head in order. `found` holds the heads that they are in; an element may be several bytes. */
 function inOrder<T extends Float32Array | Uint8Array>(found: T, layout: Layout, range: Range): T {
-  const { headRows, rotary, turned, width } = layout;
+  const { headRows, first: firstTurned, rotary, turned, width } = layout;
   const heads = wholeHeads(layout, range);
   const first = heads.from / width;
   const unit = sizeOf(heads) === 0 ? 1 : found.length / sizeOf(heads);
   const ordered = found.slice() as T;
   for (let row = 0; row < sizeOf(heads) / width; row++) {
-    const d = row % headRows;
-    if (d >= rotary || first + row >= turned * headRows) continue;
+    const d = (row % headRows) - firstTurned;
+    if (d < 0 || d >= rotary || first + row >= turned * headRows) continue;
     const from = row - d + (d < rotary / 2 ? 2 * d : 2 * d - rotary + 1);
     ordered.set(found.subarray(from * width * unit, (from + 1) * width * unit), row * width * unit);
   }

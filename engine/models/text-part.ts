@@ -2,6 +2,7 @@
 import type { Json } from '../util/json.ts';
 import { isObject } from '../util/json.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
+import { layerCount, number } from './config-fields.ts';
 import type { DecoderDefinition, StackDefinition } from './decoder.ts';
 import type { WeightLoader } from './weight-loader.ts';
 
@@ -74,6 +75,31 @@ export function withUsualNames(loader: WeightLoader, usual: readonly (readonly [
     .names()
     .map((stored) => [usual.reduce((name, [own, other]) => name.replace(own, other), stored), stored] as const);
   return loader.over(renamed(checkpoint, new Map(names)));
+}
+
+/**
+ * A definition without the layers of the head that guesses, which are numbered on behind the model's, under the names that other families use
+ * (withUsualNames). `layers`: the family's number of layers where a file does not say it.
+ */
+export function withoutDraftLayers(
+  stack: StackDefinition,
+  layers: number,
+  usual: readonly (readonly [RegExp, string])[],
+): DecoderDefinition {
+  const takes = (name: string, json: Json): boolean => {
+    const [, layer] = /^model\.layers\.(\d+)\./.exec(name) ?? [];
+    const first = layerCount(json, layers);
+    const count = number(json, 'num_nextn_predict_layers', number(json, 'num_mtp_layers', 1));
+    return layer === undefined || Number(layer) < first || Number(layer) >= first + count;
+  };
+  return {
+    ...stack,
+    takes,
+    load: (loader, json, ...rest) => {
+      const names = loader.checkpoint.names().filter((name) => takes(name, json));
+      return stack.load(withUsualNames(withTensors(loader, names), usual), json, ...rest);
+    },
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Json } from '../../util/json.ts';
-import { integer, layerCount, number } from '../config-fields.ts';
+import { integer, number } from '../config-fields.ts';
 import { expertGroups, expertSizes, withSharedExpert } from '../experts-config.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
@@ -7,7 +7,7 @@ import { parseLlamaConfig } from '../llama/config.ts';
 import { parseRope } from '../rope-config.ts';
 
 /** Defaults of Glm4MoeConfig (transformers, configuration_glm4_moe.py). */
-const DEFAULTS = {
+export const DEFAULTS = {
   vocab_size: 151_552,
   hidden_size: 4096,
   intermediate_size: 10_944,
@@ -32,12 +32,6 @@ export function parseGlm4MoeConfig(json: Json): DecoderStackConfig {
   const experts = expertsOf(settings, config.layers);
   const shared = experts.intermediate * integer(settings, 'n_shared_experts', 1);
   return withSharedExpert({ ...config, rope, outputBias: false, qkNorm: json['use_qk_norm'] === true }, experts, shared);
-}
-
-/** Whether a layer belongs to the head that guesses, whose layers are numbered on behind the model's. */
-export function isOfHead(json: Json, layer: number): boolean {
-  const layers = layerCount(json, DEFAULTS.num_hidden_layers);
-  return layer >= layers && layer < layers + number(json, 'num_nextn_predict_layers', number(json, 'num_mtp_layers', 1));
 }
 
 /** Experts in all layers after the first `first_k_dense_replace`, chosen by sigmoids and a bias. */
