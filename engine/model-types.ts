@@ -63,6 +63,10 @@ export const MODEL_TYPES = {
   exaone4: { task: 'chat', family: 'exaone4' },
   nemotron_h: { task: 'chat', family: 'nemotron-h' },
   falcon_h1: { task: 'chat', family: 'falcon-h1' },
+  deepseek_v2: { task: 'chat', family: 'deepseek' },
+  deepseek_v3: { task: 'chat', family: 'deepseek' },
+  glm4_moe_lite: { task: 'chat', family: 'deepseek' },
+  minicpm3: { task: 'chat', family: 'minicpm3' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

@@ -54,7 +54,7 @@ export interface Decoder {
 
 /** Rows of one sequence per prefill tile: the most that attention of every layer can take. */
 export function prefillTileRows(caps: Caps, { heads, pages }: Pick<DecoderShape, 'heads' | 'pages'>): number {
-  return Math.min(...pages.map(({ kvHeads, headDim }) => attentionTileRows(caps, heads, kvHeads, headDim)));
+  return Math.min(...pages.map((layer) => attentionTileRows(caps, heads, layer)));
 }
 
 /** Most pages or slots, and how many are allocated at first; default all. */

@@ -5,6 +5,7 @@ import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { COHERE } from './cohere/cohere.ts';
+import { DEEPSEEK } from './deepseek/deepseek.ts';
 import { ERNIE4_5 } from './ernie4-5/ernie4-5.ts';
 import { EXAONE4 } from './exaone4/exaone4.ts';
 import { FALCON_H1 } from './falcon-h1/falcon-h1.ts';
@@ -21,6 +22,7 @@ import { GRANITE_MOE } from './granitemoe/granitemoe.ts';
 import { HUNYUAN } from './hunyuan/hunyuan.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
+import { MINICPM3 } from './minicpm3/minicpm3.ts';
 import { MINISTRAL } from './ministral/ministral.ts';
 import { MIXTRAL } from './mixtral/mixtral.ts';
 import { NEMOTRON } from './nemotron/nemotron.ts';
@@ -44,11 +46,13 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   gemma4: GEMMA4,
   arcee: ARCEE,
   cohere: COHERE,
+  deepseek: DEEPSEEK,
   'ernie4-5': ERNIE4_5,
   exaone4: EXAONE4,
   'falcon-h1': FALCON_H1,
   'granite-hybrid': GRANITE_HYBRID,
   hunyuan: HUNYUAN,
+  minicpm3: MINICPM3,
   ministral: MINISTRAL,
   mixtral: MIXTRAL,
   nemotron: NEMOTRON,

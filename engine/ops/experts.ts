@@ -60,7 +60,7 @@ const WG = 64;
 /** Invocations of the one workgroup that sorts pairs. */
 const GROUP_WG = 256;
 /** Pairs per tile. */
-const TILE_M = 4;
+export const PAIRS_PER_TILE = 4;
 /** Groups that ROUTE_ROWS has room for, more than any model has: bits of a word. */
 export const MOST_GROUPS = 32;
 
@@ -80,7 +80,7 @@ export interface Routes {
   readonly chosen: Tensor;
   /** [T k] f32: the expert's share: its probability among all experts, or the sigmoid of its logit. */
   readonly shares: Tensor;
-  /** [tiles] u32, and [tiles, TILE_M] u32: pairs sorted by expert (group_rows.wgsl). */
+  /** [tiles] u32, and [tiles, PAIRS_PER_TILE] u32: pairs sorted by expert (group_rows.wgsl). */
   readonly tileExperts: Tensor;
   readonly tilePairs: Tensor;
 }
@@ -98,13 +98,13 @@ export function createRoutes(
     chosen: make('chosen experts', 'u32', [pairs]),
     shares: make('expert shares', 'f32', [pairs]),
     tileExperts: make('tile experts', 'u32', [tiles]),
-    tilePairs: make('tile pairs', 'u32', [tiles, TILE_M]),
+    tilePairs: make('tile pairs', 'u32', [tiles, PAIRS_PER_TILE]),
   };
 }
 
 /** Most tiles that `pairs` pairs take: each expert may leave one partly filled. */
 function tilesOf({ held }: ExpertShape, pairs: number): number {
-  return Math.min(pairs, ceilDiv(pairs, TILE_M) + sizeOf(held));
+  return Math.min(pairs, ceilDiv(pairs, PAIRS_PER_TILE) + sizeOf(held));
 }
 
 /** Whether pairs are sorted into tiles. With no more pairs than experts few share one, so each pair is computed by itself. */
@@ -121,11 +121,14 @@ export interface RouteArgs {
   readonly sigmoid?: boolean | undefined;
   /** [E]: bias added to sigmoid scores for choosing experts, not to their shares. */
   readonly bias?: Tensor | undefined;
-  /** Of experts whose shares are sigmoids; absent = a row may have any expert. */
+  /** Absent = a row may have any expert. */
   readonly groups?: ExpertGroups | undefined;
 }
 
-/** Groups of as many adjacent experts each, of which a row has those with the largest sums of their best two scores. */
+/**
+ * Groups of as many adjacent experts each, of which a row has those with the largest sums of their best two scores; where shares are no
+ * sigmoids, those with the best scores.
+ */
 export interface ExpertGroups {
   readonly count: number;
   readonly kept: number;
@@ -137,7 +140,7 @@ export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false
   const { count: experts, perRow: k } = shape;
   const stride = logits.shape[1] ?? 0;
   assert(stride >= experts && k <= experts, `route_rows: logits of ${stride} experts, ${k} of ${experts} chosen`);
-  assert(sigmoid || (!bias && !groups), 'route_rows: a bias or groups, and shares that are no sigmoids');
+  assert(sigmoid || !bias, 'route_rows: a bias, and shares that are no sigmoids');
   const { count = 1, kept = 1 } = groups ?? {};
   assert(experts % count === 0 && count <= MOST_GROUPS, `route_rows: ${count} groups of ${experts} experts`);
   assert(k <= (experts / count) * kept, `route_rows: ${k} experts of ${kept} groups`);
@@ -151,7 +154,10 @@ export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false
 export function groupPairs(rec: Recorder, { shape, chosen, tileExperts, tilePairs }: Routes, pairs: number): void {
   const { held } = shape;
   const params = { pairs, tiles: tilesOf(shape, pairs), first_expert: held.from, experts: sizeOf(held) };
-  const variant = { consts: { EXPERTS: sizeOf(held), TILE_M }, overrides: { WG: Math.min(GROUP_WG, rec.caps.maxInvocations) } };
+  const variant = {
+    consts: { EXPERTS: sizeOf(held), TILE_M: PAIRS_PER_TILE },
+    overrides: { WG: Math.min(GROUP_WG, rec.caps.maxInvocations) },
+  };
   rec.dispatch(GROUP_ROWS, variant, { chosen, tile_experts: tileExperts, tile_pairs: tilePairs }, params, [1]);
 }
 
@@ -182,28 +188,59 @@ export function expertLinear(rec: Recorder, { x, weight, bias, segments = 1, rou
   const { perRow, held } = shape;
   const experts = sizeOf(held);
   const pairs = rows * perRow;
-  const k = x.shape[1] ?? 0;
+  const width = x.shape[1] ?? 0;
   const n = out.shape[1] ?? 0;
-  assert(k === weight.inFeatures && k % 4 === 0, `expert_linear: x has ${k} columns, weight ${weight.inFeatures}`);
   assert(n * experts === weight.outFeatures, `expert_linear: ${n} outputs of ${experts} experts, weight ${weight.outFeatures}`);
   assert(!bias || bias.size === weight.outFeatures, `expert_linear: a bias of ${bias?.size} numbers, weight ${weight.outFeatures}`);
-  const tiled = hasTiles(shape, pairs);
+  const tiles = hasTiles(shape, pairs)
+    ? { count: tilesOf(shape, pairs), experts: tileExperts, pairs: tilePairs }
+    : { count: pairs, experts: chosen, pairs: undefined };
+  pairLinear(rec, { x, width, weight, bias, segments, out, columns: n, pairs, share: ofPairs ? 1 : perRow, held, tiles });
+}
+
+/** Pairs in tiles, each of one expert. */
+interface PairTiles {
+  readonly count: number;
+  /** [tiles] u32. */
+  readonly experts: Tensor;
+  /** [tiles, PAIRS_PER_TILE] u32; absent = each pair is its own tile. */
+  readonly pairs: Tensor | undefined;
+}
+
+export interface PairLinearArgs extends Pick<ExpertLinearArgs, 'x' | 'weight' | 'bias' | 'segments' | 'out'> {
+  /** Columns of a row of x, and of a pair's outputs. */
+  readonly width: number;
+  readonly columns: number;
+  readonly pairs: number;
+  /** Consecutive pairs that share a row of x. */
+  readonly share: number;
+  /** Range of the experts that `weight` has. */
+  readonly held: Range;
+  readonly tiles: PairTiles;
+}
+
+/** expertLinear of pairs that are in tiles already. */
+export function pairLinear(rec: Recorder, args: PairLinearArgs): void {
+  const { x, width, weight, bias, segments = 1, out, columns: n, pairs, share, held, tiles: cut } = args;
+  const experts = sizeOf(held);
+  assert(width === weight.inFeatures && width % 4 === 0, `expert_linear: x has ${width} columns, weight ${weight.inFeatures}`);
+  const tiled = cut.pairs !== undefined;
   const { wg, tileN } = tileOn(rec.caps);
   const overrides = { WG: wg, HAS_TILES: tiled ? 1 : 0, HAS_BIAS: bias ? 1 : 0 };
-  const tiles = tiled ? tilesOf(shape, pairs) : pairs;
+  const tiles = cut.count;
   const grid = [ceilDiv(n, wg * tileN), ...foldedRows(tiles)];
   const common = {
-    pairs, tiles, n, k4: k / 4, x_share: ofPairs ? 1 : perRow, segment: n / segments, segment_step: (n / segments) * experts, first_expert: held.from, experts,
+    pairs, tiles, n, k4: width / 4, x_share: share, segment: n / segments, segment_step: (n / segments) * experts, first_expert: held.from, experts,
   }; // prettier-ignore
   for (const part of weight.parts) {
     const { weight: stored, first, count, padded } = part;
     const { consts, ...rest } = weightVariant(part);
-    const variant = { ...rest, consts: { TILE_M: tiled ? TILE_M : 1, TILE_N: tileN, ...consts }, overrides };
+    const variant = { ...rest, consts: { TILE_M: tiled ? PAIRS_PER_TILE : 1, TILE_N: tileN, ...consts }, overrides };
     const bindings = {
       x,
       weight: stored,
-      tile_experts: tiled ? tileExperts : chosen,
-      tile_pairs: tiled ? tilePairs : chosen,
+      tile_experts: cut.experts,
+      tile_pairs: cut.pairs ?? cut.experts,
       bias: bias ?? x,
       out,
     };

@@ -114,14 +114,16 @@ const denseAttention: Row = ({ p, b, y, z }) => {
  * row on average; its tiles read all of them.
  */
 const pagedAttention: Row = ({ p, v, b, x, z }) => {
-  const [heads, kvHeads, d] = [p['heads']!, p['kv_heads']!, 4 * v['D4']!];
+  const [heads, kvHeads, d, valueD] = [p['heads']!, p['kv_heads']!, 4 * v['D4']!, 4 * v['VALUE4']!];
   const rows = x * (v['QUERIES']! / v['GROUP']!);
   const position = (pages: Tensor): number => pages.byteLength / pages.shape[0]! / v['PAGE']!;
-  const out = v['QUERIES'] === v['GROUP'] && p['partial'] === 1 ? f32(x, heads, z, d + 4) : f32(rows, heads, d);
+  const out = v['QUERIES'] === v['GROUP'] && p['partial'] === 1 ? f32(x, heads, z, valueD + 4) : f32(rows, heads, valueD);
+  // Values that are channels of keys are not read again.
+  const ofValues = b['v_pages']!.key === b['k_pages']!.key ? 0 : position(b['v_pages']!);
   assert(kvHeads > 0, `paged_attention: ${kvHeads} heads`);
   return {
     bytes: { q: rowsOf(b['q']!, rows), k_pages: 0, v_pages: 0, block_table: 0, out, tiles: 16 * x },
-    positions: { read: x * (position(b['k_pages']!) + position(b['v_pages']!)), operations: 4 * rows * heads * d },
+    positions: { read: x * (position(b['k_pages']!) + ofValues), operations: 2 * rows * heads * (d + valueD) },
   };
 };
 
@@ -134,6 +136,15 @@ const storeHeads: Row = ({ p, b, y }) => {
     bytes: { q: rowsOf(b['q']!, rows), k_pages: (pages('k_pages') / page) * rows, v_pages: (pages('v_pages') / page) * rows, ...looked },
   };
 };
+
+/** Latents and rotary parts of a step's rows: of every head, or of the one key. */
+const latentRows: Row = ({ p, v, b, y }) => {
+  const [rank, rotary] = [4 * v['R4']!, 8 * v['D8']!];
+  const rows = p['rows'] ?? y;
+  if (b['q']) return { bytes: { latent: f32(rows, p['heads']!, rank), rotary: f32(rows, p['heads']!, rotary), cos_sin: f32(rows, rotary), positions: 4 * rows, q: f32(rows, p['heads']!, rank + rotary) } };
+  const page = b['k_pages']!.byteLength / b['k_pages']!.shape[0]! / v['PAGE']!;
+  return { bytes: { x: f32(rows, rank + rotary), cos_sin: f32(rows, rotary), positions: 4 * rows, slots: 4 * rows, k_pages: page * rows }, operations: f32(rows, rank) };
+}; // prettier-ignore
 
 const projectHeads: Row = (d) => {
   const { p, v, x } = d;
@@ -182,6 +193,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   dense: denseAttention, dense_texels: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention,
   paged_attention: pagedAttention, paged_attention_wide: pagedAttention,
   project_heads: projectHeads, project_heads_many: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,
+  latent_queries: latentRows, latent_store: latentRows,
   lstm, lstm_texels: lstm, lstm_forward: lstm,
   conv_transpose1d_depthwise: (d) => {
     const values = spanRows(d, 1) * 4 * d.p['c4']!;

@@ -1,4 +1,5 @@
 import { EngineError, assert } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
@@ -54,10 +55,16 @@ export interface KVHeads {
   readonly headDim: number;
   /** Sliding window: positions that a row attends to, its own included; pages before it are released. Absent = full attention. */
   readonly window?: number | undefined;
+  /**
+   * Channels of a value, where these are the first ones of its key, so that there are no pages of values (multi-head latent attention);
+   * absent = values are as large as keys, and have pages of their own.
+   */
+  readonly valuesInKeys?: number | undefined;
 }
 
 export interface KVLayer extends KVHeads {
   k: Tensor;
+  /** Those of keys, where values are in these. */
   v: Tensor;
   /**
    * For int8 pages, [K, APART_CHANNELS + D] f32: how each head stores its keys, as (pair, unit, pair, unit) of the channels kept apart and
@@ -94,7 +101,8 @@ export function pageBytes(shape: KVShape): { readonly all: number; readonly larg
   const { layers, pageSize, dtype } = shape;
   const channel = dtype === 'f16' ? 2 : 4;
   const bytes = layers.map(({ kvHeads, headDim }) => kvHeads * pageSize * (dtype === 'int8' ? headDim + SCALE_BYTES : headDim * channel)); // prettier-ignore
-  return { all: 2 * bytes.reduce((sum, one) => sum + one, 0), largest: Math.max(0, ...bytes) };
+  const sides = layers.map(({ valuesInKeys }) => (valuesInKeys === undefined ? 2 : 1));
+  return { all: bytes.reduce((sum, one, i) => sum + sides[i]! * one, 0), largest: Math.max(0, ...bytes) };
 }
 
 /**
@@ -123,6 +131,7 @@ export function createKVCache(
   windows: Readonly<PageRoom> = { limit, pages },
 ): KVCache {
   const { pageSize, dtype } = shape;
+  expectStorable(shape);
   const { whole, windowed } = byWindow(shape);
   for (const [bytes, most] of [
     [pageBytes(whole).largest, limit],
@@ -145,21 +154,31 @@ export function createKVCache(
   };
 }
 
+/** Throws EngineError('unsupported') where pages of this type cannot hold a layer's keys. */
+export function expectStorable({ layers, dtype }: KVShape): void {
+  if (dtype !== 'int8' || layers.every(({ valuesInKeys }) => valuesInKeys === undefined)) return;
+  // The rotation that spreads a key's channels would have to be undone for its value.
+  const floats: Remedy = { does: 'store them as floats', settings: [{ name: 'kvCacheDtype', value: 'f16' }] };
+  throw new EngineError('unsupported', 'keys that are values too (multi-head latent attention) cannot be stored in bytes', { remedies: [floats] }); // prettier-ignore
+}
+
 function pagesOf(
   device: Device,
   { pageSize, dtype }: Pick<KVShape, 'pageSize' | 'dtype'>,
-  { kvHeads, headDim }: KVHeads,
+  { kvHeads, headDim, valuesInKeys }: KVHeads,
   layer: number,
   { pages, limit }: PageRoom,
 ): Pick<KVLayer, 'k' | 'v'> {
   const bytes = limit * pageBytes({ layers: [{ kvHeads, headDim }], pageSize, dtype }).largest;
-  const inTexture = pagePlace(device.caps, dtype, headDim, bytes) === 'texture';
+  // Values that are channels of keys lie across the texels.
+  const inTexture = valuesInKeys === undefined && pagePlace(device.caps, dtype, headDim, bytes) === 'texture';
   const rows = dtype === 'int8' ? (headDim + SCALE_BYTES) / 4 : headDim;
   const make = (label: string): Tensor =>
     inTexture
       ? device.texels(label, [pages, kvHeads, headDim / 2, pageSize])
       : device.tensor(label, dtype === 'int8' ? 'u32' : dtype, [pages, kvHeads, rows, pageSize]);
-  return { k: make(`k pages ${layer}`), v: make(`v pages ${layer}`) };
+  const k = make(`k pages ${layer}`);
+  return { k, v: valuesInKeys === undefined ? make(`v pages ${layer}`) : k };
 }
 
 /** Whether the first `needed` pages, and the first `neededWindows` pages of sliding-window layers, are allocated. */
@@ -185,12 +204,12 @@ function growRoom(device: Device, kv: KVCache, room: PageRoom, needed: number, w
     if ((layer.window !== undefined) !== windowed) return;
     const rec = device.record('more KV pages');
     const more = pagesOf(device, kv, layer, i, room);
-    for (const side of ['k', 'v'] as const) {
+    for (const side of layer.v === layer.k ? (['k'] as const) : (['k', 'v'] as const)) {
       if (layer[side].texture) rec.copyTexels(layer[side], more[side]);
       else rec.copy(layer[side], more[side]);
     }
     rec.submit();
-    device.destroy(layer.k, layer.v);
+    device.destroy(...new Set([layer.k, layer.v]));
     Object.assign(layer, more);
   });
   return true;

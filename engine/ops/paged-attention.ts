@@ -5,7 +5,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { kvFragment, pagesVariant } from './kv.ts';
-import type { KVCache } from './kv.ts';
+import type { KVCache, KVHeads } from './kv.ts';
 import { lanesOf } from './lanes.ts';
 import { avoids } from './replaceable.ts';
 
@@ -29,8 +29,8 @@ const WORKGROUP_BYTES = 16384;
  * seconds to compile.
  */
 const LOADS = { usual: 16, lavapipe: 1 };
-/** Most vec4s of a head that PAGED_ATTENTION_WIDE takes: at least two groups of its invocations then share the sums of values. */
-const MAX_WIDE_D4 = ATTENTION_SPLIT / 2;
+/** Most vec4s of a value that PAGED_ATTENTION_WIDE takes: at least two groups of its invocations then share the sums of values. */
+const MAX_WIDE_VALUE4 = ATTENTION_SPLIT / 2;
 
 const BINDINGS = { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' } as const;
 
@@ -60,7 +60,7 @@ export const PAGED_ATTENTION = defineKernel({
     v.textures ? 'lib/pages_texture.wgsl' : 'lib/pages_buffer.wgsl',
     v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl',
   ],
-  consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'SHARES', 'QUERIES'],
+  consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'VALUE4', 'SLICES', 'GROUP', 'SHARES', 'QUERIES'],
   bindings: BINDINGS,
   params: { ...FIRST_PARAMS, lanes: 'u32', ...LAST_PARAMS },
   overrides: { HAS_CAP: 'bool', HAS_SINK: 'bool' },
@@ -70,7 +70,7 @@ export const PAGED_ATTENTION = defineKernel({
 export const PAGED_ATTENTION_WIDE = defineKernel({
   file: 'attention/paged_attention_wide.wgsl',
   fragments: (v) => [...SCALES, kvFragment(v), 'lib/attention_part.wgsl'],
-  consts: ['PAGE', 'SPLIT', 'LOADS', 'D4', 'GROUP', 'SHARES', 'QUERIES'],
+  consts: ['PAGE', 'SPLIT', 'LOADS', 'D4', 'VALUE4', 'GROUP', 'SHARES', 'QUERIES'],
   bindings: BINDINGS,
   params: { ...FIRST_PARAMS, rounds: 'u32', ...LAST_PARAMS },
   overrides: { HAS_CAP: 'bool', HAS_SINK: 'bool' },
@@ -85,22 +85,34 @@ export const PAGED_ATTENTION_REDUCE = defineKernel({
   overrides: { HAS_SINK: 'bool' },
 });
 
+/** vec4s of a head's key, and of its value. */
+interface HeadQuads {
+  readonly d4: number;
+  readonly value4: number;
+}
+
+function quadsOf({ headDim, valuesInKeys = headDim }: Omit<KVHeads, 'kvHeads'>): HeadQuads {
+  return { d4: headDim / 4, value4: valuesInKeys / 4 };
+}
+
 /** Rows of one sequence per prefill tile. */
-export function attentionTileRows(caps: Caps, heads: number, kvHeads: number, headDim: number): number {
-  return Math.max(1, Math.floor(mostQueries(caps, headDim / 4) / (heads / kvHeads)));
+export function attentionTileRows(caps: Caps, heads: number, pages: KVHeads): number {
+  return Math.max(1, Math.floor(mostQueries(caps, quadsOf(pages)) / (heads / pages.kvHeads)));
 }
 
 /**
  * Whether attention takes PAGED_ATTENTION_WIDE. The choice must not differ between steps, because the two kernels add in different orders.
  */
-function isWide(caps: Caps, d4: number): boolean {
-  return caps.family !== 'cpu' && caps.maxInvocations >= ATTENTION_SPLIT && d4 <= MAX_WIDE_D4 && !avoids(caps, 'paged_attention_wide');
+function isWide(caps: Caps, { d4, value4 }: HeadQuads): boolean {
+  const fits = value4 <= MAX_WIDE_VALUE4 && wideBytes(1, d4) <= WORKGROUP_BYTES;
+  return caps.family !== 'cpu' && caps.maxInvocations >= ATTENTION_SPLIT && fits && !avoids(caps, 'paged_attention_wide');
 }
 
 /** Queries per workgroup of a prefill tile. */
-function mostQueries(caps: Caps, d4: number): number {
+function mostQueries(caps: Caps, quads: HeadQuads): number {
+  const { d4 } = quads;
   let queries = MAX_QUERIES;
-  if (!isWide(caps, d4)) return Math.min(queries, Math.floor(MAX_VECTORS / ceilDiv(d4, lanesOf(caps).lanes)));
+  if (!isWide(caps, quads)) return Math.min(queries, Math.floor(MAX_VECTORS / ceilDiv(d4, lanesOf(caps).lanes)));
   while (queries > 1 && wideBytes(queries, d4) > WORKGROUP_BYTES) queries--;
   return queries;
 }
@@ -111,8 +123,8 @@ function wideBytes(queries: number, d4: number): number {
 }
 
 /** Workgroups that share the heads of a group equally: as few as can hold their vec4s. */
-function headShares(caps: Caps, group: number, d4: number): number {
-  const most = isWide(caps, d4) ? mostQueries(caps, d4) : MAX_VECTORS / ceilDiv(d4, lanesOf(caps).lanes);
+function headShares(caps: Caps, group: number, quads: HeadQuads): number {
+  const most = isWide(caps, quads) ? mostQueries(caps, quads) : MAX_VECTORS / ceilDiv(quads.d4, lanesOf(caps).lanes);
   let shares = 1;
   while (shares < group && (group % shares !== 0 || group / shares > most)) shares++;
   return shares;
@@ -146,7 +158,7 @@ export interface PagedAttentionArgs {
   readonly tileCount: number;
   /** Rows a tile may hold: 1 for decode, attentionTileRows for prefill. */
   readonly tileRows: number;
-  /** [T, H D]. */
+  /** [T, H D], with as many channels as values have. */
   readonly out: Tensor;
   readonly heads: number;
   readonly scores?: AttentionScores | undefined;
@@ -177,8 +189,9 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
   const { kvHeads, headDim } = pages;
   assert(heads % kvHeads === 0 && headDim % 8 === 0, `paged_attention: ${heads} heads over ${kvHeads} of ${headDim}`);
   const { lanes, variant: subgroups } = lanesOf(rec.caps);
-  const D4 = headDim / 4;
-  const SHARES = headShares(rec.caps, heads / kvHeads, D4);
+  const quads = quadsOf(pages);
+  const { d4: D4, value4: VALUE4 } = quads;
+  const SHARES = headShares(rec.caps, heads / kvHeads, quads);
   const GROUP = heads / kvHeads / SHARES;
   const QUERIES = tileRows * GROUP;
   const { scale = 1 / Math.sqrt(headDim), softCap, window = ALL_POSITIONS, growth } = scores;
@@ -206,10 +219,10 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     out: split?.partials ?? out,
   };
   const places = { PAGE: pageSize, SPLIT: ATTENTION_SPLIT };
-  const shape = { D4, GROUP, SHARES, QUERIES };
+  const shape = { D4, VALUE4, GROUP, SHARES, QUERIES };
   const variant = { storage: dtype, overrides: { HAS_CAP: softCap ? 1 : 0, ...sink } };
   const workgroups = [tileCount, kvHeads * SHARES, split?.parts ?? 1] as const;
-  if (isWide(rec.caps, D4)) {
+  if (isWide(rec.caps, quads)) {
     assert(!pages.k.texture && wideBytes(QUERIES, D4) <= WORKGROUP_BYTES, `paged_attention_wide: ${QUERIES} queries of ${headDim}`);
     const rounds = ceilDiv(QUERIES, ceilDiv(QUERIES, 4));
     rec.dispatch(
@@ -225,6 +238,6 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
   }
   if (!split) return;
   const reduced = { partials: split.partials, positions: split.positions, sinks: sinks ?? q, out };
-  const consts = { LANES: lanes, D4, SPLIT: ATTENTION_SPLIT };
+  const consts = { LANES: lanes, D4: VALUE4, SPLIT: ATTENTION_SPLIT };
   rec.dispatch(PAGED_ATTENTION_REDUCE, { consts, overrides: sink }, reduced, { heads, parts: split.parts, window }, [heads, split.rows]);
 }

@@ -29,6 +29,7 @@ import type { WeightType } from '../weights/storage.ts';
 import { AUDIO_CHECKS } from './audio-checks.ts';
 import { FUSED_CHECKS, splitInputs } from './fused-checks.ts';
 import { HEARING_CHECKS } from './hearing-checks.ts';
+import { LATENT_CHECKS, checkLatentAttention } from './latent-checks.ts';
 import { LAYER_CHECKS } from './layer-checks.ts';
 import { LOAD_CHECKS } from './load-checks.ts';
 import { MIXER_CHECKS } from './mixer-checks.ts';
@@ -218,6 +219,12 @@ const checkAttention: CheckMaker = ({ storage, consts = {}, overrides = {} }, be
   };
 };
 
+/** Values that are channels of keys are a case of their own. */
+const checkPages: CheckMaker = (variant, bench) => {
+  const { D4, VALUE4 } = variant.consts ?? {};
+  return (D4 === VALUE4 ? checkAttention : checkLatentAttention)(variant, bench);
+};
+
 /** Attention in plain loops: the last `rows` rows of a sequence with one head of keys, from its merged projection `qkv`. */
 function plainAttention(
   qkv: Float32Array,
@@ -282,8 +289,8 @@ export const KERNEL_CHECKS: ReadonlyMap<Kernel, CheckMaker> = new Map<Kernel, Ch
   [RMS_NORM, checkRmsNorm],
   [LAYER_NORM, checkLayerNorm],
   [GATE_MUL, checkGate],
-  [PAGED_ATTENTION, checkAttention],
-  [PAGED_ATTENTION_WIDE, checkAttention],
+  [PAGED_ATTENTION, checkPages],
+  [PAGED_ATTENTION_WIDE, checkPages],
   [ARGMAX_BLOCKS, checkSampling(1500)],
   [SAMPLE_THRESHOLD, checkSampling(1500)],
   [SLICE_THRESHOLD, checkSampling(5000)],
@@ -292,6 +299,7 @@ export const KERNEL_CHECKS: ReadonlyMap<Kernel, CheckMaker> = new Map<Kernel, Ch
   ...SPEECH_CHECKS,
   ...HEARING_CHECKS,
   ...LAYER_CHECKS,
+  ...LATENT_CHECKS,
   ...MIXER_CHECKS,
   ...LOAD_CHECKS,
 ]);

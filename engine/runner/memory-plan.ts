@@ -5,7 +5,7 @@ import type { Remedy } from '../errors.ts';
 import { SAY_MEMORY } from '../gpu/memory.ts';
 import type { DeviceMemory } from '../gpu/memory.ts';
 import type { KVShape } from '../ops/kv.ts';
-import { byWindow, largestWindow, pageBytes } from '../ops/kv.ts';
+import { byWindow, expectStorable, largestWindow, pageBytes } from '../ops/kv.ts';
 import { mostWindowPages, pagesBefore } from '../scheduler/sequence-windows.ts';
 import { mostSlots, slotBytes } from '../ops/states.ts';
 import type { StateShape } from '../ops/states.ts';
@@ -120,6 +120,7 @@ function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBy
  */
 export function planMemory(request: MemoryRequest): MemoryUse {
   const { memory, fraction, others, weights, activations, kv, state, context } = request;
+  expectStorable(kv);
   const free = memory.bytes * fraction - others - weights - activations;
   const slots = state && slotsWithin(state, free, request);
   const stateBytes = state && slots! * slotBytes(state);
@@ -239,7 +240,7 @@ const SPLIT: Remedy = {
 function chatRemedies(kv: KVShape, hasStates: boolean): readonly Remedy[] {
   return [
     ...(hasStates ? [] : [SPLIT]),
-    ...(kv.dtype === 'int8' ? [] : [STORE_BYTES]),
+    ...(kv.dtype === 'int8' || kv.layers.some(({ valuesInKeys }) => valuesInKeys !== undefined) ? [] : [STORE_BYTES]),
     { does: 'compute less at once', settings: [{ name: 'maxRunningRequests' }, { name: 'chunkedPrefillSize' }] },
   ];
 }

@@ -12,7 +12,8 @@
 // Positions are cut at absolute multiples of SPLIT into parts, each with its own maximum, sum and weighted values, which are combined in
 // order. With params.partial each part (z) has its own workgroup, and paged_attention_reduce.wgsl combines them; both ways give the same
 // bits, and neither depends on chunking or on the batch. `partial` is no override, because decodes take both ways and each pipeline is slow
-// to compile. Partials: [T][H][parts][D4 + 1] of vec4, of which the last holds (maximum, sum).
+// to compile. Partials: [T][H][parts][VALUE4 + 1] of vec4, of which the last holds (maximum, sum).
+// A value has 4 VALUE4 channels. Where that is fewer than a key has, it is the first channels of the key, and v_pages are the pages of keys.
 // q is multiplied by params.scale, which includes log2(e), as soft_cap does, and by 1 + growth * log(1 + floor(position of t /
 // growth_span)). With HAS_CAP scores become soft_cap * tanh(scores / soft_cap). With HAS_SINK each head has one more score, sinks [H],
 // which has no value but takes part in the softmax (https://arxiv.org/abs/2309.17453); it is added after all parts. Reference:
@@ -60,9 +61,11 @@ fn lanes_sum(query: u32, mine: f32) -> f32 {
   return result;
 }
 
-// vec4s of a query; loads that cover a value; a lane's share of these loads; vec4s that they give it.
+// vec4s of a query; whether values are the first channels of their keys; loads that cover a value; a lane's share of these loads; vec4s that
+// they give it.
 const Q4 = D4 + SCALE_ROWS;
-const V4 = D4 / PAGE_QUADS;
+const IN_KEYS = VALUE4 != D4;
+const V4 = VALUE4 / PAGE_QUADS;
 const LOADS = (V4 + LANES - 1u) / LANES;
 const SUMS = LOADS * PAGE_QUADS;
 
@@ -123,7 +126,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       let page = block_table[tile.z * params.table_stride + position / PAGE];
       let head_base = (page * params.kv_heads + kv_head) * (D4 + SCALE_ROWS) * PAGE;
       let scale_at = head_base + D4 * PAGE + position % PAGE;
-      let value_at = head_base + position % PAGE * D4;
+      let value_at = head_base + position % PAGE * select(VALUE4, 1u, IN_KEYS);
       var score = array<f32, QUERIES>();
       lanes_barrier();
       for (var j = 0u; j < SLICES; j++) {
@@ -228,7 +231,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           total[i * SUMS + j] *= factor;
         }
       }
-      let to = select(head_at[i] * D4, (head_at[i] * params.parts + group.z) * (D4 + 1u), partial);
+      let to = select(head_at[i] * VALUE4, (head_at[i] * params.parts + group.z) * (VALUE4 + 1u), partial);
       for (var j = 0u; j < SUMS; j++) {
         let load = j / PAGE_QUADS * LANES + lane;
         if (load < V4) {
@@ -236,7 +239,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
       }
       if (partial && lane == 0u) {
-        out[to + D4] = vec4<f32>(total_max[i], total_sum[i], 0.0, 0.0);
+        out[to + VALUE4] = vec4<f32>(total_max[i], total_sum[i], 0.0, 0.0);
       }
     }
   }

@@ -54,7 +54,7 @@ const IS_RAGGED = SPLIT % (GROUPS * VALUE_LOADS) != 0u;
 fn values_from(turn: u32, group: u32, d4: u32) -> array<kv_t, VALUE_LOADS> {
   var words = array<kv_t, VALUE_LOADS>();
   for (var j = 0u; j < VALUE_LOADS; j++) {
-    words[j] = v_pages[value_at[min((turn + j) * GROUPS + group, SPLIT - 1u)] + d4];
+    words[j] = v_pages[value_at[min((turn + j) * GROUPS + group, SPLIT - 1u)] + d4 * select(1u, PAGE, IN_KEYS)];
   }
   return words;
 }
@@ -87,8 +87,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
   }
   workgroupBarrier();
   // This invocation has channels d4 of a group while values are summed, and channels d4 of one query per round of the result.
-  let group = index / D4;
-  let d4 = index % D4;
+  let group = index / VALUE4;
+  let d4 = index % VALUE4;
   var total = array<vec4<f32>, ROUNDS>();
   // Maximum and sum of query `index`, in the first QUERIES invocations.
   var total_max = LOWEST;
@@ -99,7 +99,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let offset = seen % PAGE;
     let head_base = (page * params.kv_heads + kv_head) * Q4 * PAGE;
     var score = array<f32, QUERIES>();
-    value_at[index] = head_base + offset * D4;
+    value_at[index] = head_base + offset * select(VALUE4, 1u, IN_KEYS);
     if (position == seen) {
       score = scores_of(head_base, offset);
     }
@@ -187,7 +187,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
           mine = select(mine, acc[i], i == round * QUADS + e);
         }
         if (group < GROUPS) {
-          held[(e * GROUPS + group) * D4 + d4] = mine;
+          held[(e * GROUPS + group) * VALUE4 + d4] = mine;
         }
       }
       workgroupBarrier();
@@ -213,7 +213,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     factors[index] = vec2<f32>(factor, total_sum);
     if (partial && index / GROUP < rows) {
       let head_at = (tile.x + index / GROUP) * params.heads + first_head + index % GROUP;
-      out[(head_at * params.parts + workgroup.z) * (D4 + 1u) + D4] = vec4<f32>(total_max, total_sum, 0.0, 0.0);
+      out[(head_at * params.parts + workgroup.z) * (VALUE4 + 1u) + VALUE4] = vec4<f32>(total_max, total_sum, 0.0, 0.0);
     }
   }
   workgroupBarrier();
@@ -221,7 +221,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let query = i * QUADS + group;
     if (group < QUADS && query < QUERIES && query / GROUP < rows) {
       let head_at = (tile.x + query / GROUP) * params.heads + first_head + query % GROUP;
-      let to = select(head_at * D4, (head_at * params.parts + workgroup.z) * (D4 + 1u), partial);
+      let to = select(head_at * VALUE4, (head_at * params.parts + workgroup.z) * (VALUE4 + 1u), partial);
       var result = total[i];
       if (HAS_SINK && !partial) {
         result *= factors[query].x;

@@ -2,8 +2,9 @@
 // (Shazeer 2017, https://arxiv.org/abs/1701.06538).
 //
 // With SIGMOID shares are the sigmoids of the logits instead (DeepSeek-V3, https://arxiv.org/abs/2412.19437). With HAS_BIAS experts are
-// chosen by share plus bias [E]. With HAS_GROUPS the experts are in `groups` of adjacent ones, and those of the kept_groups with the largest
-// sums of their best two scores are chosen from (ibid.); both need SIGMOID. Of equal experts or groups the first is chosen. The logits are the first E of
+// chosen by share plus bias [E], which needs SIGMOID. With HAS_GROUPS the experts are in `groups` of adjacent ones, and those of the
+// kept_groups with the largest sums of their best two scores are chosen from (ibid.), or without SIGMOID of those with the largest scores
+// (DeepSeek-V2, https://arxiv.org/abs/2405.04434). Of equal experts or groups the first is chosen. The logits are the first E of
 // `stride` columns of logits [T, stride]; chosen and shares [T, k].
 // Each invocation has one expert of a row, and finds its rank by counting the experts that come before it: no barriers, no sorting, and the
 // same sum in every invocation. Grid (E / WG, T). Reference: test/reference/experts.ts.
@@ -60,7 +61,7 @@ fn kept_groups(first: u32, size: u32) -> u32 {
       second = max(second, min(best, found));
       best = max(best, found);
     }
-    sums[group] = best + second;
+    sums[group] = select(best, best + second, SIGMOID);
   }
   var kept = 0u;
   for (var group = 0u; group < params.groups; group++) {

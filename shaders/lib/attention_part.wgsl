@@ -1,9 +1,11 @@
 // Scores and reductions of paged_attention_wide.wgsl over one part of SPLIT positions, in workgroup memory. The order of each sum depends
 // only on positions and the head's size, whatever the number of loads in flight. Needs params.rounds, k_pages and a lib/kv_*.wgsl fragment.
 
-// vec4s of a query; groups that share the positions of a part, and the most positions of a group.
+// vec4s of a query; whether values are the first channels of their keys; groups that share the positions of a part, and the most positions of
+// a group.
 const Q4 = D4 + SCALE_ROWS;
-const GROUPS = SPLIT / D4;
+const IN_KEYS = VALUE4 != D4;
+const GROUPS = SPLIT / VALUE4;
 const TURNS = (SPLIT + GROUPS - 1u) / GROUPS;
 // Loads in flight, at most LOADS, a power of two: vec4s of a key, a divisor of D4; numbers of a walk; sums of groups.
 const KEY_LOADS = min(LOADS, D4 & (~D4 + 1u));
@@ -16,7 +18,7 @@ const ROUNDS = (QUERIES + QUADS - 1u) / QUADS;
 const WALKS = 16u;
 
 var<workgroup> queries: array<vec4<f32>, QUERIES * Q4>;
-// Scores, later weights [QUADS][SPLIT], four queries per vec4; then the groups' sums [QUADS][GROUPS][D4].
+// Scores, later weights [QUADS][SPLIT], four queries per vec4; then the groups' sums [QUADS][GROUPS][VALUE4].
 var<workgroup> held: array<vec4<f32>, QUADS * SPLIT>;
 // Index of each position's value in v_pages, and its scale in quantised pages.
 var<workgroup> value_at: array<u32, SPLIT>;
@@ -98,7 +100,7 @@ fn groups_sum(e: u32, d4: u32) -> vec4<f32> {
   var result = vec4<f32>();
   for (var first = 0u; first < turns(GROUPS); first += SUM_LOADS) {
     for (var j = 0u; j < SUM_LOADS; j++) {
-      result += held[(e * GROUPS + first + j) * D4 + d4];
+      result += held[(e * GROUPS + first + j) * VALUE4 + d4];
     }
   }
   return result;

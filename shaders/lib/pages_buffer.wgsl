@@ -15,8 +15,9 @@ fn key_words(head_base: u32, d4: u32, offset: u32) -> kv_t {
   return k_pages[head_base + d4 * PAGE + offset];
 }
 
+// Values that are channels of keys lie as these do.
 fn value_words(at: u32, d4: u32) -> kv_t {
-  return v_pages[at + d4];
+  return v_pages[at + d4 * select(1u, PAGE, IN_KEYS)];
 }
 
 fn quad_of(words: kv_t, h: u32) -> vec4<f32> {

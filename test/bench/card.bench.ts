@@ -216,7 +216,7 @@ async function answers({ heads, kvHeads, headDim }: Heads, sequences: number, po
 async function prompt({ heads, kvHeads, headDim }: Heads, rows: number): Promise<void> {
   const { kv, blockTable, held } = textsOf(kvHeads, headDim, 1, rows);
   const [q, out] = [waves('q', [rows, heads * headDim]), device.tensor('out', 'f32', [rows, heads * headDim])];
-  const tileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
+  const tileRows = attentionTileRows(device.caps, heads, { kvHeads, headDim });
   const tileCount = ceilDiv(rows, tileRows);
   const words = Array.from({ length: tileCount }, (_, i) => [
     i * tileRows,

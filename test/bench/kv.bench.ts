@@ -41,7 +41,7 @@ function measurements(device: Device, { heads, kvHeads, headDim }: Shape, dtype:
   const qkv = device.tensor('qkv', 'f32', [CHUNK, (heads + 2 * kvHeads) * headDim]);
   const blockTable = words('table', [SEQUENCES, perSequence], (i) => i);
   const decodes = words('decodes', [SEQUENCES, 4], (i) => [i >> 2, 1, i >> 2, LENGTH - 1][i & 3]!);
-  const tileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
+  const tileRows = attentionTileRows(device.caps, heads, { kvHeads, headDim });
   const tileCount = ceilDiv(CHUNK, tileRows);
   const row = (tile: number): number => tile * tileRows;
   const prefills = words('prefills', [tileCount, 4], (i) => [row(i >> 2), Math.min(tileRows, CHUNK - row(i >> 2)), 0, LENGTH - CHUNK + row(i >> 2)][i & 3]!); // prettier-ignore

@@ -67,7 +67,7 @@ async function run(device: Device, { heads, kvHeads, headDim, scores, hasSinks }
   const positions = words([LENGTH], (s) => s);
   const first = LENGTH - ROWS;
   const ways = [
-    { tileRows: attentionTileRows(device.caps, heads, kvHeads, headDim), parts: 0 },
+    { tileRows: attentionTileRows(device.caps, heads, { kvHeads, headDim }), parts: 0 },
     { tileRows: 1, parts: 0 },
     { tileRows: 1, parts: 2 },
   ];

@@ -18,6 +18,7 @@ import { PipelineCache } from '../../engine/gpu/pipeline-cache.ts';
 import { expectFamily } from '../../engine/model-types.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { HEARING_CHECKS } from '../../engine/runner/hearing-checks.ts';
+import { LATENT_CHECKS } from '../../engine/runner/latent-checks.ts';
 import { LAYER_CHECKS } from '../../engine/runner/layer-checks.ts';
 import { LOAD_CHECKS } from '../../engine/runner/load-checks.ts';
 import { MIXER_CHECKS } from '../../engine/runner/mixer-checks.ts';
@@ -181,6 +182,7 @@ const FAMILIES = [
   'parley-speech',
   'parley-transcribe',
   'silero-vad',
+  'deepseek_v3',
   'gemma3n',
   'gemma4-experts',
   'gpt_oss-mxfp4',
@@ -192,7 +194,9 @@ const FAMILIES = [
   'random f16',
   'random q4_k',
 ];
-const CHECKS = [...SPEECH_CHECKS, ...HEARING_CHECKS, ...LAYER_CHECKS, ...MIXER_CHECKS, ...LOAD_CHECKS].map(([kernel]) => kernel);
+const CHECKS = [...SPEECH_CHECKS, ...HEARING_CHECKS, ...LAYER_CHECKS, ...LATENT_CHECKS, ...MIXER_CHECKS, ...LOAD_CHECKS].map(
+  ([kernel]) => kernel,
+);
 
 /** What these models take on an adapter like the tests' own, without what its other cases test. */
 async function pipelinesOf(disable: readonly OptionalFeature[], { caps }: Device): Promise<readonly Pipeline[]> {
@@ -248,6 +252,8 @@ const SPOILED: readonly (readonly [string, string, string, readonly string[]])[]
   ['experts/combine_rows.wgsl', 'sum += residual[at]', 'sum += 0.99 * residual[at]', ['combine_rows']],
   ['rope/qk_norm.wgsl', 'qkv[first + d] = value * weight', 'qkv[first + d] = 1.001 * value * weight', ['qk_norm']],
   ['rope/rope_norm.wgsl', 'qkv[first + d] = pair.low * scale', 'qkv[first + d] = 1.001 * pair.low * scale', ['rope_norm']],
+  ['kv/latent_queries.wgsl', 'q[to + R4 + d] = pair.low', 'q[to + R4 + d] = pair.high', ['latent_queries']],
+  ['kv/latent_store.wgsl', '* scale * norm[i]', '* 1.01 * scale * norm[i]', ['latent_store']],
   ['load/pack_floats.wgsl', 'let values = quad_at(first + column, params.columns - column)', 'let values = quad_at(first + column, params.columns - column) ^ vec4<u32>(1u << 10u)', ['pack_floats']],
   ['load/random_floats.wgsl', 'abs(code)', 'abs(code | 2)', ['random_floats']],
   ['load/random_blocks.wgsl', 'params.first + at / STORED_BYTES', 'at / STORED_BYTES', ['random_blocks']],

@@ -154,7 +154,7 @@ function dispatchSome(device: Device, pageSize: number): (rec: Recorder) => void
     const parted = { partials: x, positions: settings, parts: 2, rows: 1 };
     for (const [tileRows, split] of [
       [1, parted],
-      [attentionTileRows(device.caps, 2, 1, 64), undefined],
+      [attentionTileRows(device.caps, 2, { kvHeads: 1, headDim: 64 }), undefined],
     ] as const) {
       pagedAttention(rec, { q: out, kv, layer: 0, blockTable: settings, tiles: settings, firstTile: 0, tileCount: 1, tileRows, out: residual, heads: 2, split }); // prettier-ignore
     }

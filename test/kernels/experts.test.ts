@@ -161,13 +161,16 @@ function productCase({
 }
 
 interface Choice {
+  readonly sigmoid?: boolean;
   readonly hasBias?: boolean;
   readonly groups?: { readonly count: number; readonly kept: number };
 }
 
-/** Shares that are sigmoids, of logits with a column more, with a bias that chooses or without, of all groups or some. */
-function choiceCase({ rows, experts, k }: Shape, { hasBias = false, groups }: Choice = {}): KernelCase {
-  const by = ['sigmoids', hasBias && 'a bias', groups && `${groups.kept} of ${groups.count} groups`].filter(Boolean);
+/** Shares that are sigmoids, or not, of logits with a column more, with a bias that chooses or without, of all groups or some. */
+function choiceCase({ rows, experts, k }: Shape, { hasBias = false, groups, sigmoid = true }: Choice = {}): KernelCase {
+  const by = [sigmoid ? 'sigmoids' : 'a softmax', hasBias && 'a bias', groups && `${groups.kept} of ${groups.count} groups`].filter(
+    Boolean,
+  );
   return {
     name: `routes ${rows} rows to ${k} of ${experts} experts by ${by.join(' and ')}`,
     build(rng) {
@@ -175,7 +178,7 @@ function choiceCase({ rows, experts, k }: Shape, { hasBias = false, groups }: Ch
       const bias = randomTensor(rng, [experts]);
       const found = reference.routes(logits.values, experts, k, {
         stride: experts + 1,
-        sigmoid: true,
+        sigmoid,
         ...(hasBias && { bias: bias.values }),
         ...(groups && { groups }),
       });
@@ -186,7 +189,7 @@ function choiceCase({ rows, experts, k }: Shape, { hasBias = false, groups }: Ch
           const shape = { count: experts, perRow: k, held: { from: 0, to: experts } };
           const made = createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), shape, rows);
           const routes = { ...made, chosen: t['chosen']!, shares: t['shares']! };
-          routeRows(rec, { logits: t['logits']!, routes, rows, sigmoid: true, bias: hasBias ? t['bias']! : undefined, groups });
+          routeRows(rec, { logits: t['logits']!, routes, rows, sigmoid, bias: hasBias ? t['bias']! : undefined, groups });
         },
         expected: found,
       };
@@ -326,6 +329,7 @@ describeKernels('experts', [
   choiceCase({ rows: 9, experts: 8, k: 3 }, { hasBias: true, groups: { count: 4, kept: 2 } }),
   choiceCase({ rows: 33, experts: 256, k: 8 }, { hasBias: true, groups: { count: 8, kept: 4 } }),
   choiceCase({ rows: 3, experts: 64, k: 5 }, { groups: { count: 32, kept: 3 } }),
+  choiceCase({ rows: 33, experts: 160, k: 6 }, { sigmoid: false, groups: { count: 8, kept: 3 } }),
   combineCase({ rows: 5, experts: 5, k: 2 }, 36, true),
   combineCase({ rows: 3, experts: 7, k: 3 }, 260, false),
   combineCase(HERE, 12, true),

@@ -4,6 +4,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { ATTENTION_SPLIT, attentionTileRows, pagedAttention } from '../../engine/ops/paged-attention.ts';
 import type { AttentionScores } from '../../engine/ops/paged-attention.ts';
+import { toF16 } from '../../engine/util/f16.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
@@ -20,6 +21,8 @@ interface Heads {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Values are the first so many channels of their keys. */
+  readonly valuesInKeys?: number;
 }
 
 /** Rows [from, to) of a sequence are computed; what lies before is in the cache. */
@@ -95,9 +98,10 @@ function attentionCase(
   scores?: AttentionScores,
   hasSinks = false,
 ): KernelCase {
-  const { heads, kvHeads, headDim } = shape;
+  const { heads, kvHeads, headDim, valuesInKeys } = shape;
+  const valueDim = valuesInKeys ?? headDim;
   return {
-    name: `paged_attention ${dtype} ${mode} handles ${name} with ${heads} over ${kvHeads} heads of ${headDim}${scores ? ` and ${JSON.stringify(scores)}` : ''}${hasSinks ? ' and sinks' : ''}`,
+    name: `paged_attention ${dtype} ${mode} handles ${name} with ${heads} over ${kvHeads} heads of ${headDim}${valuesInKeys ? `, ${valuesInKeys} of them values` : ''}${scores ? ` and ${JSON.stringify(scores)}` : ''}${hasSinks ? ' and sinks' : ''}`,
     tolerance: dtype === 'f16' ? 1e-6 : 1e-7,
     build(rng) {
       const tileRows = mode === 'prefill' ? Math.max(1, Math.floor((8 * kvHeads) / heads)) : 1;
@@ -105,7 +109,7 @@ function attentionCase(
       const { q, apart, columns, stored } = storedQueries(rng, rows.length * heads, headDim, dtype);
       const shape = [pages, kvHeads, headDim, PAGE];
       const k = storedPages(rng, 'key', shape, { kvHeads, headDim, pageSize: PAGE }, dtype);
-      const v = storedPages(rng, 'value', shape, { kvHeads, headDim, pageSize: PAGE }, dtype);
+      const v = valuesInKeys ? k : storedPages(rng, 'value', shape, { kvHeads, headDim, pageSize: PAGE }, dtype);
       const sinks = hasSinks ? randomTensor(rng, [heads], 4) : undefined;
       const parts = ceilDiv(Math.max(...spans.map(({ to }) => to)), ATTENTION_SPLIT) + 1;
       return {
@@ -118,10 +122,17 @@ function attentionCase(
           positions: { dtype: 'u32', shape: [rows.length], values: rows.map(({ position }) => position) },
           ...(sinks && { sinks }),
         },
-        outputs: { out: { dtype: 'f32', shape: [rows.length, heads * headDim] } },
+        outputs: { out: { dtype: 'f32', shape: [rows.length, heads * valueDim] } },
         run(rec, t, device) {
-          const kv: KVCache = { dtype, pages, limit: pages, pageSize: PAGE, layers: [{ kvHeads, headDim, k: t['k']!, v: t['v']! }] };
-          const partials = mode === 'split' ? device.tensor('partials', 'f32', [rows.length * heads * parts, headDim + 4]) : undefined;
+          const [keys, values] = [t['k']!, valuesInKeys ? t['k']! : t['v']!];
+          const kv: KVCache = {
+            dtype,
+            pages,
+            limit: pages,
+            pageSize: PAGE,
+            layers: [{ kvHeads, headDim, valuesInKeys, k: keys, v: values }],
+          };
+          const partials = mode === 'split' ? device.tensor('partials', 'f32', [rows.length * heads * parts, valueDim + 4]) : undefined;
           pagedAttention(rec, {
             q: t['q']!, kv, layer: 0, blockTable: t['table']!, tiles: t['tiles']!, firstTile: 0, tileCount: tiles.length / 4, tileRows, out: t['out']!, heads, scores, sinks: t['sinks'],
             split: partials && { partials, positions: t['positions']!, parts, rows: rows.length },
@@ -136,6 +147,7 @@ function attentionCase(
             heads,
             kvHeads,
             headDim,
+            valuesInKeys,
             pageSize: PAGE,
             scores,
             sinks: sinks?.values,
@@ -172,6 +184,9 @@ const cases: KernelCase[] = [
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'f32', undefined, true),
   attentionCase('a long sequence', { heads: 8, kvHeads: 1, headDim: 64 }, [{ from: 598, to: 600 }], 'split', 'int8', { window: 128 }, true),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5 }, true),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 1, headDim: 40, valuesInKeys: 32 }, decodes, 'decode'),
+  attentionCase('a long sequence', { heads: 5, kvHeads: 1, headDim: 576, valuesInKeys: 512 }, [{ from: 598, to: 600 }], 'split', 'f16'),
+  attentionCase('chunks of prompts', { heads: 6, kvHeads: 1, headDim: 576, valuesInKeys: 512 }, [{ from: 250, to: 263 }, { from: 0, to: 3 }], 'prefill', 'f32', { scale: 0.1 }),
 ]; // prettier-ignore
 
 describeKernels('paged attention', cases);
@@ -204,52 +219,59 @@ describe.each([
     { dtype: 'f32', window: 300, heads: 1, kvHeads: 1, headDim: 80 },
     // Heads that two workgroups share.
     { dtype: 'int8', heads: 12, kvHeads: 1, headDim: 64 },
-  ])('whether rows are computed in tiles, one by one or in parts (%o)', async ({ dtype, window, hasSinks, heads, kvHeads, headDim }) => {
-    const [length, stride] = [600, 40];
-    const rng = createRng(11);
-    const kv = createKVCache(device, { layers: [{ kvHeads, headDim }], pageSize: PAGE, dtype }, stride);
-    for (const [side, pages] of [
-      ['key', kv.layers[0]!.k],
-      ['value', kv.layers[0]!.v],
-    ] as const) {
-      const { stored } = storedPages(rng, side, [stride * kvHeads * headDim * PAGE], { kvHeads, headDim, pageSize: PAGE }, dtype);
-      device.write(pages, dtype === 'int8' ? Uint32Array.from(stored.values) : Float32Array.from(stored.values));
-    }
-    const queries = storedQueries(rng, length * heads, headDim, dtype);
-    const q = device.upload('q', 'f32', [length, heads * queries.columns], queries.stored);
-    const words = (name: string, count: number, value: (i: number) => number, width = 1) =>
-      device.upload(
-        name,
-        'u32',
-        [count / width, width],
-        Uint32Array.from({ length: count }, (__, i) => value(i)),
-      );
-    const blockTable = words('table', stride, (i) => stride - 1 - i, stride);
-    const positions = words('positions', length, (i) => i);
-    const sinks = hasSinks ? device.upload('sinks', 'f32', [heads], randomTensor(rng, [heads], 4).values) : undefined;
-    // Tiles of so many rows, of which the first has fewer.
-    const compute = async (tileRows: number, parts: number, first = tileRows): Promise<Uint32Array> => {
-      const begins = [0];
-      for (let row = first; row < length; row += tileRows) begins.push(row);
-      const cut = begins.flatMap((row, i) => [row, (begins[i + 1] ?? length) - row, 0, row]);
-      const tiles = words('tiles', cut.length, (i) => cut[i]!, 4);
-      const out = device.tensor('out', 'f32', [length, heads * headDim]);
-      const partials = parts > 0 ? device.tensor('partials', 'f32', [length * heads * parts, headDim + 4]) : undefined;
-      const rec = device.record('attention');
-      const split = partials && { partials, positions, parts, rows: length };
-      pagedAttention(rec, { q, kv, layer: 0, blockTable, tiles, firstTile: 0, tileCount: begins.length, tileRows, out, heads, scores: { window }, sinks, split }); // prettier-ignore
-      rec.submit();
-      const values = await device.read(out);
-      return new Uint32Array(values.buffer, 0, values.length);
-    };
-    const tileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
-    const tiled = await compute(tileRows, 0);
-    const differing = (bits: Uint32Array): number => bits.reduce((count, word, i) => count + (word === tiled[i] ? 0 : 1), 0);
-    expect(tiled.some((word) => word !== 0)).toBe(true);
-    expect(differing(await compute(tileRows, 0, 1))).toBe(0);
-    expect(differing(await compute(1, 0))).toBe(0);
-    expect(differing(await compute(1, 3))).toBe(0);
-    expect(differing(await compute(1, 8))).toBe(0);
-    expect(device.errors).toEqual([]);
-  });
+    // Values in keys.
+    { dtype: 'f16', heads: 6, kvHeads: 1, headDim: 96, valuesInKeys: 64 },
+  ])(
+    'whether rows are computed in tiles, one by one or in parts (%o)',
+    async ({ dtype, window, hasSinks, heads, kvHeads, headDim, valuesInKeys }) => {
+      const [length, stride] = [600, 40];
+      const rng = createRng(11);
+      const valueDim = valuesInKeys ?? headDim;
+      const kv = createKVCache(device, { layers: [{ kvHeads, headDim, valuesInKeys }], pageSize: PAGE, dtype }, stride);
+      for (const [side, pages] of [
+        ['key', kv.layers[0]!.k],
+        ['value', kv.layers[0]!.v],
+      ] as const) {
+        const { stored } = storedPages(rng, side, [stride * kvHeads * headDim * PAGE], { kvHeads, headDim, pageSize: PAGE }, dtype);
+        if (dtype === 'f16') device.write(pages, toF16(stored.values));
+        else device.write(pages, dtype === 'int8' ? Uint32Array.from(stored.values) : Float32Array.from(stored.values));
+      }
+      const queries = storedQueries(rng, length * heads, headDim, dtype);
+      const q = device.upload('q', 'f32', [length, heads * queries.columns], queries.stored);
+      const words = (name: string, count: number, value: (i: number) => number, width = 1) =>
+        device.upload(
+          name,
+          'u32',
+          [count / width, width],
+          Uint32Array.from({ length: count }, (__, i) => value(i)),
+        );
+      const blockTable = words('table', stride, (i) => stride - 1 - i, stride);
+      const positions = words('positions', length, (i) => i);
+      const sinks = hasSinks ? device.upload('sinks', 'f32', [heads], randomTensor(rng, [heads], 4).values) : undefined;
+      // Tiles of so many rows, of which the first has fewer.
+      const compute = async (tileRows: number, parts: number, first = tileRows): Promise<Uint32Array> => {
+        const begins = [0];
+        for (let row = first; row < length; row += tileRows) begins.push(row);
+        const cut = begins.flatMap((row, i) => [row, (begins[i + 1] ?? length) - row, 0, row]);
+        const tiles = words('tiles', cut.length, (i) => cut[i]!, 4);
+        const out = device.tensor('out', 'f32', [length, heads * valueDim]);
+        const partials = parts > 0 ? device.tensor('partials', 'f32', [length * heads * parts, valueDim + 4]) : undefined;
+        const rec = device.record('attention');
+        const split = partials && { partials, positions, parts, rows: length };
+        pagedAttention(rec, { q, kv, layer: 0, blockTable, tiles, firstTile: 0, tileCount: begins.length, tileRows, out, heads, scores: { window }, sinks, split }); // prettier-ignore
+        rec.submit();
+        const values = await device.read(out);
+        return new Uint32Array(values.buffer, 0, values.length);
+      };
+      const tileRows = attentionTileRows(device.caps, heads, { kvHeads, headDim, valuesInKeys });
+      const tiled = await compute(tileRows, 0);
+      const differing = (bits: Uint32Array): number => bits.reduce((count, word, i) => count + (word === tiled[i] ? 0 : 1), 0);
+      expect(tiled.some((word) => word !== 0)).toBe(true);
+      expect(differing(await compute(tileRows, 0, 1))).toBe(0);
+      expect(differing(await compute(1, 0))).toBe(0);
+      expect(differing(await compute(1, 3))).toBe(0);
+      expect(differing(await compute(1, 8))).toBe(0);
+      expect(device.errors).toEqual([]);
+    },
+  );
 });

@@ -158,6 +158,10 @@ describe.each(NAMES)('%s', (name) => {
 
   // Scores of these weights are ten times those of trained ones, and so is what bytes round away.
   test('int8 pages stay close to exact ones', async () => {
+    if (harness.decoder.shape.pages.some(({ valuesInKeys }) => valuesInKeys !== undefined)) {
+      await expect(harness.over('int8', 1)).rejects.toThrow(/keys that are values too .* cannot be stored in bytes/);
+      return;
+    }
     const checkpoint = await openSafetensors(createNodePlatform(), folder, 'golden.safetensors');
     const stored = await harness.over('int8', 1);
     const rows = await stored.step([{ sequence: 0, start: 0, tokens: golden.prompt }]);

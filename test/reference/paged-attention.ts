@@ -8,6 +8,8 @@ export interface AttentionInput extends KVLayout {
   readonly q: ArrayLike<number>;
   readonly k: ArrayLike<number>;
   readonly v: ArrayLike<number>;
+  /** Values are the first so many channels of their keys, and `v` is not read. */
+  readonly valuesInKeys?: number | undefined;
   readonly heads: number;
   /** Of int8 pages: channels that keys keep beside theirs, and what queries [T, H, n] have for them. */
   readonly apart?: { readonly q: ArrayLike<number>; key(slot: number, head: number): readonly number[] } | undefined;
@@ -19,9 +21,12 @@ export interface AttentionInput extends KVLayout {
 }
 
 export function pagedAttention(input: AttentionInput): Float64Array {
-  const { q, k, v, heads, kvHeads, headDim, pageSize, rows } = input;
+  const { q, k, v, heads, kvHeads, headDim, valuesInKeys, pageSize, rows } = input;
+  const valueDim = valuesInKeys ?? headDim;
+  const valueAt = (slot: number, head: number, d: number): number =>
+    valuesInKeys === undefined ? v[valueIndex(input, slot, head, d)]! : k[keyIndex(input, slot, head, d)]!;
   const { scale = 1 / Math.sqrt(headDim), softCap: cap, window = Infinity, growth = { rate: 0, span: 1 } } = input.scores ?? {};
-  const out = new Float64Array(rows.length * heads * headDim);
+  const out = new Float64Array(rows.length * heads * valueDim);
   rows.forEach(({ pages, position }, t) => {
     const grown = scale * (1 + growth.rate * Math.log(1 + Math.floor(position / growth.span)));
     for (let h = 0; h < heads; h++) {
@@ -42,7 +47,7 @@ export function pagedAttention(input: AttentionInput): Float64Array {
       const weights = scores.map((score) => Math.exp(score - top));
       const total = weights.reduce((a, b) => a + b, Math.exp(sink - top));
       slots.forEach((slot, s) => {
-        for (let d = 0; d < headDim; d++) out[at + d]! += (weights[s]! / total) * v[valueIndex(input, slot, head, d)]!;
+        for (let d = 0; d < valueDim; d++) out[(t * heads + h) * valueDim + d]! += (weights[s]! / total) * valueAt(slot, head, d);
       });
     }
   });

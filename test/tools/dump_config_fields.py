@@ -116,6 +116,14 @@ ROPES = {
     "starcoder2": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "stablelm": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.5), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "falcon_h1": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=YARN)],
+    "deepseek_v2": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(YARN, mscale=0.707, mscale_all_dim=0.707))],
+    "deepseek_v3": [
+        dict(NO_ROPE),
+        dict(NO_ROPE, rope_theta=7000.0, rope_scaling=dict(type="yarn", factor=4, original_max_position_embeddings=32, mscale=1.0, mscale_all_dim=1.0)),
+        dict(rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=0.5)),
+    ],
+    "minicpm3": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=YARN)],
+    "glm4_moe_lite": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=YARN)],
     "nemotron": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.25)],
     "phi3": [
         dict(NO_ROPE),

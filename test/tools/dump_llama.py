@@ -390,7 +390,59 @@ MODELS = {
         layer_types=["linear_attention", "full_attention", "linear_attention"],
         rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25),
     ),
+    # The shape of DeepSeek-V2-Lite: latent attention, queries of one product; eight experts behind the first layer, three a row by a softmax, two of all rows.
+    "deepseek_v2": dict(
+        COMMON, model_type="deepseek_v2", seed=23, hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=52,
+        kv_lora_rank=32, q_lora_rank=None, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=16, moe_intermediate_size=20, n_routed_experts=8,
+        n_shared_experts=2, num_experts_per_tok=3, first_k_dense_replace=1, routed_scaling_factor=1.5, tie_word_embeddings=False,
+        rope_parameters=dict(
+            rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=0.707, mscale_all_dim=0.707,
+        ),
+    ),
+    # Queries of two products, with biases; experts of the best two of four groups, in every layer; two query heads of more value channels than keys have.
+    "deepseek_v2-groups": dict(
+        COMMON, model_type="deepseek_v2", seed=32, hidden_size=40, num_attention_heads=2, num_key_value_heads=2, intermediate_size=52, attention_bias=True,
+        kv_lora_rank=16, q_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=36, moe_intermediate_size=20, n_routed_experts=8,
+        n_shared_experts=1, num_experts_per_tok=3, topk_method="group_limited_greedy", n_group=4, topk_group=2, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # The shape of DeepSeek-V3: experts by sigmoids and a bias, of the best two of four groups; YaRN, which scales scores too; rows of whole blocks.
+    "deepseek_v3": dict(
+        COMMON, model_type="deepseek_v3", seed=27, hidden_size=32, num_attention_heads=4, num_key_value_heads=4, intermediate_size=64,
+        kv_lora_rank=32, q_lora_rank=32, qk_nope_head_dim=32, qk_rope_head_dim=16, v_head_dim=32, moe_intermediate_size=32, n_routed_experts=8,
+        n_shared_experts=1, num_experts_per_tok=3, first_k_dense_replace=1, n_group=4, topk_group=2, routed_scaling_factor=2.5, tie_word_embeddings=False,
+        rope_parameters=dict(
+            rope_type="yarn", rope_theta=10000.0, factor=40.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+        ),
+    ),
+    # The shape of Moonlight: queries of one product, one group; a norm's eps that those of latents do not have; channels of a pair apart.
+    "deepseek_v3-apart": dict(
+        COMMON, model_type="deepseek_v3", seed=24, hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=52, rms_norm_eps=1e-3,
+        kv_lora_rank=24, q_lora_rank=None, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=20, moe_intermediate_size=20, n_routed_experts=8,
+        n_shared_experts=2, num_experts_per_tok=3, first_k_dense_replace=1, n_group=1, topk_group=1, routed_scaling_factor=2.446, rope_interleave=False,
+        norm_topk_prob=False, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=50000.0),
+    ),
+    # The shape of GLM-4.7-Flash: values larger than keys; the second layer is dense too.
+    "glm4_moe_lite": dict(
+        COMMON, model_type="glm4_moe_lite", seed=25, hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=5, intermediate_size=52,
+        kv_lora_rank=32, q_lora_rank=24, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=20, moe_intermediate_size=20, n_routed_experts=8,
+        n_shared_experts=1, num_experts_per_tok=3, mlp_layer_types=["dense", "dense", "sparse"], routed_scaling_factor=1.8, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=1000000.0),
+    ),
+    # Latent attention without experts, channels of a pair apart, MiniCPM3-4B's multipliers; rows of whole blocks.
+    "minicpm3": dict(
+        COMMON, model_type="minicpm3", seed=27, hidden_size=32, num_attention_heads=4, num_key_value_heads=4, intermediate_size=64, kv_lora_rank=32,
+        q_lora_rank=32, qk_nope_head_dim=12, qk_rope_head_dim=8, scale_emb=12, scale_depth=1.4, dim_model_base=256, tie_word_embeddings=True,
+        rope_parameters=longrope(4, original_max_position_embeddings=512),
+    ),
 }
+
+
+def residual_multiplier(config):
+    """What the halves of a layer are multiplied with before they are added."""
+    if config.model_type == "minicpm3":
+        return config.scale_depth / config.num_hidden_layers**0.5
+    return getattr(config, "residual_multiplier", 1.0)
 
 
 def active(hidden):
@@ -406,7 +458,7 @@ def randomise(model, seed):
             # Large enough that next tokens differ and the two best are apart.
             scale = 0.3 if parameter.ndim == 1 else 2.5 / parameter.shape[-1] ** 0.5
             # A tied table that is scaled on the way in would have every token predict itself.
-            if "embed" in name and model.config.model_type.startswith(("gemma", "granite", "falcon_h1")):
+            if "embed" in name and model.config.model_type.startswith(("gemma", "granite", "falcon_h1", "minicpm3")):
                 scale *= 0.15
             # Nemotron adds one to the weights of norms itself.
             centre = 0 if name.endswith("bias") or model.config.model_type == "nemotron" else 1
@@ -493,9 +545,9 @@ def dump(name, settings, seed):
         stages["logits"] = model(torch.tensor([prompt])).logits[0]
     for hook in hooks:
         hook.remove()
-    # Parley keeps the residual stream divided by what Granite multiplies the halves of a layer with.
+    # Parley keeps the residual stream divided by what Granite and MiniCPM3 multiply the halves of a layer with.
     for stage in stages.keys() - {"logits"}:
-        stages[stage] = stages[stage] / getattr(config, "residual_multiplier", 1.0)
+        stages[stage] = stages[stage] / residual_multiplier(config)
     tokens, margin = greedy(model, prompt, GENERATED)
     save_file({key: value.contiguous().clone() for key, value in stages.items()}, folder / "golden.safetensors")
     about = dict(prompt=prompt, greedy=tokens, margin=margin, transformers=transformers.__version__, torch=torch.__version__, script=script_hash())

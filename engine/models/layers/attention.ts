@@ -309,10 +309,10 @@ export function leaveKeys(
 }
 
 /** ws.attended = attention of ws.q over the pages. */
-function attendPages(
+export function attendPages(
   rec: Recorder,
   own: Pick<PagedAttentionArgs, 'heads' | 'layer' | 'scores' | 'sinks'>,
-  ws: AttentionWorkspace,
+  ws: Pick<AttentionWorkspace, 'q' | 'attended'>,
   input: ForwardInput,
   kv: KVCache,
 ): void {

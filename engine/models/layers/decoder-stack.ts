@@ -20,6 +20,7 @@ import { loadAttention } from './attention.ts';
 import type { AttentionShare } from './attention.ts';
 import { loadDraftHead, recordFollow, recordDraft } from './draft-head.ts';
 import { planLayerKeys } from './key-plan.ts';
+import { loadLatent, pairedLatents } from './latent-attention.ts';
 import { layerInputsStorage, loadLayerInput, loadLayerInputs } from './layer-inputs.ts';
 import { PRE_NORMS, hasPages, hasState, kindOf, layerConfig, layerInputsConfig, likeDraftHead, partOf } from './stack-config.ts';
 import type { DecoderFamily, DecoderStackConfig, LayerKind, Part } from './stack-config.ts';
@@ -43,11 +44,18 @@ export function decoderStack<W, S>(family: DecoderFamily<W, S>): StackDefinition
     async load(loader, json, context, shard) {
       const config = atContext(configOf(family, json), context);
       const part = partOf(config, shard ?? wholeShard(config.layers));
-      const paired = config.isInterleaved ? loader.over(pairedCheckpoint(loader.checkpoint, config)) : loader;
+      const paired = pairedLoader(loader, config);
       const weights = await loadWeights(family, paired, part, context);
       return decoderOf(family, part, weights, paired.parameters - weights.repeated);
     },
   };
+}
+
+/** A loader of the checkpoint with the channels of rotary pairs where kernels have them. */
+function pairedLoader(loader: WeightLoader, config: DecoderStackConfig): WeightLoader {
+  const { isInterleaved = false, latent, heads } = config;
+  if (latent?.isInterleaved) return loader.over(pairedLatents(loader.checkpoint, heads, latent));
+  return isInterleaved ? loader.over(pairedCheckpoint(loader.checkpoint, config)) : loader;
 }
 
 function configOf<W, S>(
@@ -79,15 +87,15 @@ function derivedOf<W, S>(
   const paged = [...numbers.filter((_, i) => hasPages(kinds[i]!)), ...(config.hasDraftHead ? [likeDraftHead(config)] : [])];
   const widths = numbers.flatMap((layer) => [mlp.widest(config, layers[layer]!.mlp), layers[layer]!.attention.widest]);
   return {
-    pages: paged.map((layer) => pageHeads(layers[layer]!.attention, kindOf(config, layer))),
+    pages: paged.map((layer) => pageHeads(layers[layer]!.attention, kindOf(config, layer), config)),
     state: recurrent && { ...recurrent.state, layers: kinds.filter(hasState).length },
     rotaryChannels: [...new Set(kinds.map(({ rope }) => rope))].reduce((sum, { headDim }) => sum + headDim, 0),
     widestRow: Math.max(...widths, recurrent?.widest ?? 0),
   };
 }
 
-function pageHeads({ kvHeads, headDim }: AttentionShare, { window }: LayerKind): KVHeads {
-  return { kvHeads, headDim, ...(window !== undefined && { window }) };
+function pageHeads({ kvHeads, headDim }: AttentionShare, { window }: LayerKind, { latent }: DecoderStackConfig): KVHeads {
+  return { kvHeads, headDim, ...(window !== undefined && { window }), ...(latent && { valuesInKeys: latent.rank }) };
 }
 
 function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weights<W>, parameters: number): Decoder {
@@ -156,6 +164,7 @@ async function loadLayer<W, S>(
   const own = layerConfig(config, layer);
   const share = layers[layer]!;
   const { isRecurrent = false, only } = kind;
+  const hasAttention = !isRecurrent && only !== 'mlp';
   const { beforeAttention, afterAttention } = only === 'mlp' ? {} : norms;
   // Halves in parallel share the norm before attention.
   const { beforeMlp, afterMlp } = only === 'attention' ? {} : { ...norms, ...(config.isParallel && { beforeMlp: undefined }) };
@@ -168,7 +177,11 @@ async function loadLayer<W, S>(
     share,
     inputNorm: await norm(beforeAttention),
     inputShift: await shift(beforeAttention),
-    attention: isRecurrent || only === 'mlp' ? undefined : await loadAttention(loader, `${at}.self_attn`, own, share.attention, shard),
+    attention: hasAttention && !config.latent ? await loadAttention(loader, `${at}.self_attn`, own, share.attention, shard) : undefined,
+    latent:
+      hasAttention && config.latent
+        ? await loadLatent(loader, `${at}.self_attn`, { ...own, latent: config.latent }, share.attention, shard)
+        : undefined,
     recurrent: hasState(kind) ? await config.recurrent!.load(loader, at) : undefined,
     place: kind.keysOf === undefined ? before.filter(hasPages).length : before[kind.keysOf]!.place,
     statePlace: before.filter(hasState).length,

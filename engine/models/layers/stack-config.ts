@@ -8,6 +8,7 @@ import { shareOf } from '../shard.ts';
 import type { Shard } from '../shard.ts';
 import { attentionShare } from './attention.ts';
 import type { AttentionConfig, AttentionShare } from './attention.ts';
+import type { LatentConfig } from './latent-attention.ts';
 import type { LayerInputsConfig } from './layer-inputs.ts';
 import { mlpUnit } from './mlp.ts';
 import type { MlpConfig, MlpKind, MlpShare } from './mlp.ts';
@@ -26,6 +27,8 @@ export interface DecoderStackConfig extends Omit<DecoderShape, DerivedShape>, At
   readonly kinds?: readonly LayerKind[] | undefined;
   /** The block that recurrent layers have instead of attention; absent = no layer is recurrent. */
   readonly recurrent?: Recurrent | undefined;
+  /** Attention is multi-head latent attention (latent-attention.ts): one key/value head, of the latent and the rotated channels; absent = it is not. */
+  readonly latent?: LatentConfig | undefined;
   /** Attention and the MLP read the same normed rows, and both are added to the residual stream. */
   readonly isParallel?: boolean | undefined;
   /** The checkpoint's rotary embedding pairs channels 2d and 2d + 1 of a head (paired-checkpoint.ts). */

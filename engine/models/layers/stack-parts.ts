@@ -3,6 +3,7 @@ import type { Tensor } from '../../gpu/tensor.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import type { Attention, AttentionShare, AttentionWorkspace } from './attention.ts';
+import type { LatentAttention, LatentWorkspace } from './latent-attention.ts';
 import type { LayerInput, LayerInputs, LayerInputsWorkspace } from './layer-inputs.ts';
 import type { MlpShare } from './mlp.ts';
 import type { LayerKind, LayerShare } from './stack-config.ts';
@@ -16,6 +17,8 @@ export interface Layer<MlpWeights> extends LayerKind {
   readonly inputShift: Tensor | undefined;
   /** Undefined in recurrent layers, and in those with an MLP alone. */
   readonly attention: Attention | undefined;
+  /** Multi-head latent attention, in place of the other. */
+  readonly latent: LatentAttention | undefined;
   /** Weights of the recurrent block, as Recurrent.load returns them; undefined in layers without. */
   readonly recurrent: unknown;
   /** Index of its KV pages among the layers with pages; a layer with `keysOf` has that layer's index. */
@@ -51,6 +54,7 @@ export interface Workspace<MlpWorkspace> {
   readonly normed: Tensor; // [T, C]
   readonly branch: Tensor | undefined; // [T, C] what comes out of a half that has a norm behind it, or of the block beside attention
   readonly attention: ReadonlyMap<AttentionShare, AttentionWorkspace>;
+  readonly latent: ReadonlyMap<AttentionShare, LatentWorkspace>;
   readonly recurrent: unknown;
   readonly mlp: ReadonlyMap<MlpShare, MlpWorkspace>;
   readonly layerInputs: LayerInputsWorkspace | undefined;

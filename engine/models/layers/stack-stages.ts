@@ -18,6 +18,7 @@ import type { ForwardInput } from '../forward-input.ts';
 import type { Shard } from '../shard.ts';
 import { attend, attentionWorkspace } from './attention.ts';
 import { byTurns } from './by-turns.ts';
+import { attendLatent, latentWorkspace } from './latent-attention.ts';
 import { layerInputsWorkspace, recordLayerInput, recordLayerInputs } from './layer-inputs.ts';
 import type { LayerInputsConfig } from './layer-inputs.ts';
 import { PRE_NORMS, layerInputsConfig } from './stack-config.ts';
@@ -50,7 +51,10 @@ export function createWorkspace<W, S>(
     middle: make('middle', config.hidden),
     normed: make('normed', config.hidden),
     branch: hasBranch ? make('branch', config.hidden) : undefined,
-    attention: new Map(attentions.map((share) => [share, attentionWorkspace(maker, config, share, rows, logitRows)])),
+    attention: new Map(config.latent ? [] : attentions.map((share) => [share, attentionWorkspace(maker, config, share, rows, logitRows)])),
+    latent: new Map(
+      config.latent ? attentions.map((share) => [share, latentWorkspace(device, config.latent!, share, rows, logitRows)]) : [],
+    ),
     recurrent: config.recurrent?.workspace(device, rows, logitRows),
     mlp: new Map(mlps.map((share) => [share, mlp.workspace(maker, config, share, rows)])),
     layerInputs: inputs && layerInputsWorkspace(device, inputs, rows, logitRows),
@@ -182,7 +186,7 @@ interface HalfOutput {
 function recordAttention<W, S>(
   rec: Recorder,
   { config, weights, ws, input, kv }: Pass<W, S>,
-  { inputNorm: norm, inputShift, place, statePlace, attention, recurrent, rope, window, share }: Layer<W>,
+  { inputNorm: norm, inputShift, place, statePlace, attention, latent, recurrent, rope, window, share }: Layer<W>,
   { indices, kept, promptFrom, stream }: LayerStep,
   { residual, out }: HalfOutput,
 ): void {
@@ -198,8 +202,9 @@ function recordAttention<W, S>(
     const output = { residual, out: isHybrid ? ws.branch! : out };
     config.recurrent!.record(rec, recurrent, ws.recurrent, { ...step, ...output, x, eps, state: kv.states!.layers[statePlace]! }, input);
   }
+  const own = { layer: place, cosSin: weights.cosSin.get(rope)!, scores: { ...config.scores, window } };
+  if (latent) attendLatent(rec, latent, ws.latent.get(share.attention)!, { ...step, ...own, residual, out, input: given }, input, kv);
   if (attention) {
-    const own = { layer: place, cosSin: weights.cosSin.get(rope)!, scores: { ...config.scores, window } };
     const output = { residual: isHybrid ? ws.branch! : residual, out };
     attend(
       rec,

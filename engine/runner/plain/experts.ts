@@ -11,7 +11,7 @@ interface RouteOptions {
 /**
  * Chooses the k largest of the first E columns of each row of logits [T, stride], best first and of equal ones the first, with their
  * shares: probabilities in a softmax over all, or with `sigmoid` sigmoids of the logits, to which a bias [E] is added for choosing, and
- * of which with `groups` only those of the `kept` groups are chosen whose best two sum to most.
+ * of which with `groups` only those of the `kept` groups are chosen whose best two sum to most, or without `sigmoid` whose best is largest.
  */
 export function routes(
   logits: ArrayLike<number>,
@@ -31,6 +31,7 @@ export function routes(
       bestGroups(
         row.map((_, e) => score(e)),
         groups,
+        sigmoid,
       );
     const isOpen = (e: number): boolean => !open || open.includes(Math.floor((e * groups.count) / experts));
     const order = row.map((_, e) => e).filter(isOpen).sort((a, b) => score(b) - score(a) || a - b); // prettier-ignore
@@ -42,12 +43,16 @@ export function routes(
   return { chosen: chosen!, shares: shares! };
 }
 
-/** The groups whose best two scores sum to most. */
-function bestGroups(scores: readonly number[], { count, kept }: { readonly count: number; readonly kept: number }): number[] {
+/** The groups whose best two scores sum to most, or whose best score is largest. */
+function bestGroups(
+  scores: readonly number[],
+  { count, kept }: { readonly count: number; readonly kept: number },
+  ofTwo: boolean,
+): number[] {
   const size = scores.length / count;
   const sums = Array.from({ length: count }, (_, g) => {
     const [best = 0, second = 0] = scores.slice(g * size, (g + 1) * size).sort((a, b) => b - a);
-    return best + second;
+    return ofTwo ? best + second : best;
   });
   return sums.map((_, g) => g).sort((a, b) => sums[b]! - sums[a]! || a - b).slice(0, kept); // prettier-ignore
 }

@@ -1,0 +1,2 @@
+/** Shared with the self-test at start. */
+export { latentKeys, latentQueries } from '../../engine/runner/plain/latent.ts';
