@@ -60,6 +60,12 @@ describe('tokenizers', () => {
     expect((await tokenizerOf(more)).config.chat_template).toBeNull();
   });
 
+  test('Kimi has Han apart from other letters, and others begin words with capitals', () => {
+    // As Python's regex splits it by the published pattern.
+    const pieces = "Hello世界abc XYZ's 12345 日本語のテキスト、".match(new RegExp(PRE_TOKENIZERS.get('kimi-k2')!.patterns[0]!, 'gu'));
+    expect(pieces).toEqual(['Hello', '世界', 'abc', " XYZ's", ' ', '123', '45', ' ', '日本語', 'のテキスト', '、']);
+  });
+
   test.each([...PRE_TOKENIZERS.keys()])('pre-tokenizer %s loses nothing', async (name) => {
     const tokenizer = await tokenizerOf({ 'tokenizer.ggml.pre': text(name) });
     const input = 'ab  abc\n\n 1234 abc\nab 5  ';

@@ -180,6 +180,14 @@ test('every architecture is of a model that has a decoder', async () => {
         ([key, value]) => [`${name}.ssm.${key}`, u32(value)] as const,
       ),
     );
+    const latent = {
+      ...(name === 'deepseek2' && experts),
+      [`${name}.attention.kv_lora_rank`]: u32(8),
+      [`${name}.attention.key_length`]: u32(12),
+      [`${name}.attention.value_length`]: u32(4),
+      [`${name}.rope.dimension_count`]: u32(8),
+      [`${name}.expert_gating_func`]: u32(2),
+    };
     const growing = {
       [`${name}.attention.temperature_scale`]: f32(0.1),
       [`${name}.rope.scaling.type`]: text('yarn'),
@@ -194,12 +202,13 @@ test('every architecture is of a model that has a decoder', async () => {
       ...(name.startsWith('lfm2') && convolutions),
       ...(/^granitehybrid$|^nemotron_h|^falcon-h1$/.test(name) && mamba),
       ...(name === 'mistral3' && growing),
+      ...(/^deepseek2$|^minicpm3$/.test(name) && latent),
       ...(/^gemma(3n|4)$/.test(name) && windows),
     };
     const config = await (await open({ metadata: { ...renamed, ...more }, tensors })).json('config.json');
     expect(config['model_type']).toBe(modelType);
     expect(taskOf(modelType)).toBe('chat');
-    expect(decoderFor(config).parseConfig(config)).toMatchObject({ heads: 2, headDim: 8 });
+    expect(decoderFor(config).parseConfig(config)).toMatchObject({ heads: 2, headDim: /^deepseek2$|^minicpm3$/.test(name) ? 16 : 8 });
   }
 });
 

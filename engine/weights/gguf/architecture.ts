@@ -1,6 +1,7 @@
 /** GGUF architectures, as llama.cpp's converter writes each family (conversion/*.py). */
 import { isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
+import { deepseek2, minicpm3 } from './deepseek.ts';
 import { falconH1 } from './falcon-h1.ts';
 import { FOUR_NORMS, gemma, gemma3, gemma3n, gemma4 } from './gemma.ts';
 import type { Architecture } from './family.ts';
@@ -280,6 +281,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['seed_oss', seedOss()],
   ['nemotron_h', { modelType: 'nemotron_h', permuted: false, activation: 'relu2', ...nemotronH() }],
   ['nemotron_h_moe', { modelType: 'nemotron_h', permuted: false, activation: 'relu2', ...nemotronHExperts(experts('sigmoid')) }],
+  ['deepseek2', { modelType: 'deepseek_v3', permuted: false, activation: 'silu', ...deepseek2(experts()) }],
+  ['minicpm3', { modelType: 'minicpm3', permuted: false, activation: 'silu', ...minicpm3() }],
   ['falcon-h1', { modelType: 'falcon_h1', permuted: false, activation: 'silu', ...falconH1() }],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],

@@ -25,7 +25,7 @@ const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = 
 
 /** The config.json of a file; `ropeFactors` are the values of its ROPE_FACTORS tensors, if it has them. */
 export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>, ropeFactors: RopeFactors | undefined): Json {
-  const { name, modelType, activation, settings, layerNormEps, byLayer = false, reads = [] } = architectureOf(metadata);
+  const { name, modelType, activation, settings, layerNormEps, byLayer = false, latent = false, reads = [] } = architectureOf(metadata);
   const key = (rest: string): string => `${name}.${rest}`;
   for (const [rest, neutral] of NEUTRAL) {
     const value = metadata.get(key(rest)) ?? neutral;
@@ -38,7 +38,7 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
   const layers = layersOf(metadata, name) ?? metadata.refuse(`${key(KEYS.num_hidden_layers)} is missing`);
   const headDim = metadata.number(key(KEYS.head_dim)) ?? hidden / heads;
   const valueDim = metadata.number(key('attention.value_length')) ?? headDim;
-  if (valueDim !== headDim) metadata.refuse(`keys have ${headDim} channels and values ${valueDim}, which is not supported`);
+  if (valueDim !== headDim && !latent) metadata.refuse(`keys have ${headDim} channels and values ${valueDim}, which is not supported`);
   const rotated = metadata.number(key('rope.dimension_count')) ?? headDim;
   const embedding = tensors.get('token_embd.weight') ?? metadata.refuse('tensor token_embd.weight is missing');
   const window = metadata.number(key(KEYS.sliding_window));

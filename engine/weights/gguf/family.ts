@@ -27,6 +27,8 @@ export interface Architecture {
   readonly settings?: (metadata: Metadata, key: (rest: string) => string, sizes: Sizes) => Json;
   /** Layers differ in key/value heads and MLP columns, which `settings` handles. */
   readonly byLayer?: boolean;
+  /** Attention is multi-head latent attention, whose sizes of keys and values `settings` reads. */
+  readonly latent?: boolean;
   /** Keys of NEUTRAL that `settings` reads. */
   readonly reads?: readonly string[];
 }

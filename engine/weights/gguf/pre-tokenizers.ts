@@ -26,6 +26,11 @@ const LOWER = String.raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`;
 const CASED_REST = String.raw` ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 const TEKKEN = String.raw`[^\r\n\p{L}\p{N}]?${UPPER}*${LOWER}+|[^\r\n\p{L}\p{N}]?${UPPER}+${LOWER}*|\p{N}|${CASED_REST}`;
 const GPT4O = String.raw`[^\r\n\p{L}\p{N}]?${UPPER}*${LOWER}+(?:${CONTRACTIONS})?|[^\r\n\p{L}\p{N}]?${UPPER}+${LOWER}*(?:${CONTRACTIONS})?|\p{N}{1,3}|${CASED_REST}`;
+const HAN = String.raw`\p{Script=Han}`;
+// Letters that are not Han, which are pieces of their own.
+const KIMI_UPPER = String.raw`(?:(?!${HAN})${UPPER})`;
+const KIMI_LOWER = String.raw`(?:(?!${HAN})${LOWER})`;
+const KIMI = String.raw`${HAN}+|[^\r\n\p{L}\p{N}]?${KIMI_UPPER}*${KIMI_LOWER}+(?:${CONTRACTIONS})?|[^\r\n\p{L}\p{N}]?${KIMI_UPPER}+${KIMI_LOWER}*(?:${CONTRACTIONS})?|\p{N}{1,3}|${REST}`;
 const SEED_CODER = String.raw`(?:${CONTRACTIONS})|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`;
 const PORO = String.raw` ?[^(\s|.,!?…。，、।۔،)]+`;
 
@@ -80,6 +85,7 @@ const NAMES: readonly (readonly [names: readonly string[], is: PreTokenizer])[] 
   [['deepseek-r1-qwen', 'stablelm2', 'megrez', 'hunyuan', 'kormo'], { patterns: [QWEN2] }],
   [['tekken'], { patterns: [TEKKEN], ignoreMerges: true, addBos: true }],
   [['gpt-4o', 'llama4'], { patterns: [GPT4O] }],
+  [['kimi-k2'], { patterns: [KIMI] }],
   [['seed-coder'], { patterns: [SEED_CODER] }],
   [['poro-chat'], { patterns: [PORO] }],
   [['viking'], { patterns: [PORO, String.raw`\p{N}`] }],
