@@ -1,4 +1,5 @@
 /** The syntaxes in which model families write tool calls. A model's chat template, or else its vocabulary, tells which one it uses. */
+import { DEEPSEEK_MARKS, readDeepSeekCalls } from './deepseek-call.ts';
 import { BufferedCalls, JsonCall, LONGEST_HEAD, readJsonCalls } from './json-call.ts';
 import type { CallPart, TaggedCall, Tools, WholeCall } from './json-call.ts';
 import { readKeyedCall } from './keyed-call.ts';
@@ -84,6 +85,17 @@ const SEED: CallForm = {
   writing: { ...HERMES.writing, call: inTags('<seed:tool_call>', '</seed:tool_call>') },
 };
 
+/** DeepSeek's calls, with what stands before and behind the arguments of each. */
+function deepSeek(head: (name: string) => string, tail: string): CallForm {
+  const { begin, end, call, separator, callEnd } = DEEPSEEK_MARKS;
+  return {
+    tags: [{ open: begin, close: end, read: buffered(readDeepSeekCalls) }],
+    tokens: [begin, end, call, separator, callEnd],
+    untagged: false,
+    writing: { begin, call: (name) => [call + head(name), tail + callEnd], separator: '\n', end },
+  };
+}
+
 const mistral: CallTag['read'] = (tools) => new MistralCall(tools);
 
 /**
@@ -103,6 +115,8 @@ const FORMS: readonly { readonly marks: readonly string[]; readonly token?: stri
   { marks: ['<|tool_call>'], form: gemma('<|tool_call>', '<tool_call|>', '<|"|>') },
   { marks: ['<start_function_call>'], form: gemma('<start_function_call>', '<end_function_call>', '<escape>') },
   { marks: ['<|tool_call_start|>'], token: '<|tool_call_start|>', form: listed('<|tool_call_start|>', '<|tool_call_end|>', buffered(readPythonCalls, readJsonCalls)) },
+  { marks: ['<｜tool▁calls▁begin｜>', '```json'], form: deepSeek((name) => `function${DEEPSEEK_MARKS.separator}${name}\n\`\`\`json\n`, '\n```') },
+  { marks: ['<｜tool▁calls▁begin｜>'], form: deepSeek((name) => name + DEEPSEEK_MARKS.separator, '') },
   { marks: ['<function_calls>'], form: listed('<function_calls>', '</function_calls>', buffered(readPythonCalls, readJsonCalls)) },
   { marks: ['<seed:tool_call>'], form: SEED },
   { marks: ['<TOOLCALL>'], form: listed('<TOOLCALL>', '</TOOLCALL>', buffered(readJsonCalls)) },

@@ -24,6 +24,10 @@ const TEMPLATES = {
   seed: '{%- set toolcall_begin_token = "<seed:tool_call>" -%}<function=example_function_name>\n<parameter=example_parameter_1>value_1</parameter>',
   nemotronNano2:
     '<TOOLCALL>[{{"name": "tool_name1", "arguments": "tool_args1"}}, {{"name": "tool_name2", "arguments": "tool_args2"}}]</TOOLCALL>',
+  deepSeek:
+    "{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + tool['type'] + '<｜tool▁sep｜>' + tool['function']['name'] + '\\n' + '```json' + '\\n' + tool['function']['arguments'] + '\\n' + '```' + '<｜tool▁call▁end｜>'}}",
+  deepSeek31:
+    "{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'+ tool['function']['name'] + '<｜tool▁sep｜>' + tool['function']['arguments'] + '<｜tool▁call▁end｜>'}}",
   granite: 'respond only with <|tool_call|> followed by a JSON list of tools used',
 } as const;
 
@@ -77,6 +81,10 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['lfm2', '<|tool_call_start|>[{"name": "weather", "arguments": {"city": "Perth"}}]<|tool_call_end|>', [perth]],
   ['lfm2', '<|tool_call_start|>[weather(city="Perth")]', [perth]],
   ['nemotronNano2', 'I look.\n<TOOLCALL>[{"name": "weather", "arguments": {"city": "Perth"}}, {"name": "time", "arguments": {}}]</TOOLCALL>', [perth, now], 'I look.\n'],
+  ['deepSeek', 'I look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{"city": "Perth"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>time\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['weather', '{"city":"Perth"}'], now], 'I look.'],
+  ['deepSeek', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>run\n```json\n{"code": "```json\\n1```"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['run', '{"code":"```json\\n1```"}']]],
+  ['deepSeek31', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{"city": "Perth"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['weather', '{"city":"Perth"}'], now]],
+  ['deepSeek31', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>tides<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [], '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>tides<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>'],
   ['olmo3', "<function_calls>\nweather(city='Perth')\ntime()\n</function_calls>", [perth, now]],
   ['glm', 'Well.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Perth</arg_value>\n</tool_call>\n<tool_call>time</tool_call>', [perth, now], 'Well.\n'],
   ['glm', '<tool_call>{"name": "weather", "arguments": {"city": "Perth"}}</tool_call>', [perth]],
