@@ -8,6 +8,9 @@ import { DEEPSEEK } from '../../engine/models/deepseek/deepseek.ts';
 import { pageBytes } from '../../engine/ops/kv.ts';
 import { planMemory } from '../../engine/runner/memory-plan.ts';
 import type { Json } from '../../engine/util/json.ts';
+import { DecoderHarness } from '../support/decoder-harness.ts';
+import { testDevice } from '../support/device.ts';
+import { countWork } from '../support/kernel-work.ts';
 
 const fixture = (name: string): Json => JSON.parse(readFileSync(fileURLToPath(new URL(`../fixtures/llama-tiny-random/${name}/config.json`, import.meta.url)), 'utf8')) as Json; // prettier-ignore
 const V2 = fixture('deepseek_v2');
@@ -70,6 +73,24 @@ test('GLM-4.7-Flash: its sizes, and without the layer behind its last', () => {
 test('the first rank of two has half of the heads and all of the latent', () => {
   for (const rank of [0, 1]) expect(() => DEEPSEEK.expectShard!(V2_LITE, { ...wholeShard(27), rank, ranks: 2 })).not.toThrow();
   expect(() => DEEPSEEK.expectShard!(V2_LITE, { ...wholeShard(27), ranks: 17 })).toThrow(/17 adapters/);
+});
+
+test('a decode reads one key per position and layer, and no values', async () => {
+  const device = await testDevice();
+  const [positions, rows] = [304, 2];
+  const folder = fileURLToPath(new URL('../fixtures/llama-tiny-random/deepseek_v2', import.meta.url));
+  const harness = await DecoderHarness.load(device, folder, { dtype: 'f16', sequences: rows, rows });
+  const read = countWork(device, () => positions);
+  await harness.step([0, 1].map((sequence) => ({ sequence, start: positions - 1, tokens: [7 + sequence] })));
+  read.stop();
+  const { layers, pages } = harness.decoder.shape;
+  expect(read.pages).toBe(rows * positions * layers * pages[0]!.headDim * 2);
+  const calls = (name: string): number => read.kernels.get(name)?.calls ?? 0;
+  // Products of heads: two of a layer, and two of the experts in the second.
+  const counted = ['latent_store', 'latent_queries', 'paged_attention', 'expert_linear'].map(calls);
+  expect(counted).toEqual([layers, layers, layers, 2 * layers + 2]);
+  expect(device.errors).toEqual([]);
+  device.close();
 });
 
 test('pages in bytes are refused before anything is loaded', () => {

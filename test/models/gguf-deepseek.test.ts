@@ -1,10 +1,17 @@
 /** DeepSeek-V2 and V3, GLM-4.7-Flash and MiniCPM3 as GGUF files (conversion/deepseek.py, glm.py, minicpm.py): the logits are transformers'. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { floatStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
+import { widenBlocks } from '../../engine/weights/block-format.ts';
+import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
+import { quantizeRows } from '../reference/quantize.ts';
+import { expectClose } from '../support/compare.ts';
+import { DecoderHarness } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
 import type { Stored, StoredTensor } from '../support/gguf-file.ts';
 import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, floats, metadataOf, u32 } from '../support/gguf-fixtures.ts';
+import { write } from '../support/tiny-gguf.ts';
 
 let device: Device;
 beforeAll(async () => {
@@ -68,18 +75,51 @@ test('a softmax, both products of latents in one tensor, sizes of heads: the log
   await expect(expectFixtureLogits(device, 'deepseek_v2', biased)).rejects.toThrow(/kv_a_proj_with_mqa\.bias/);
 });
 
-test('sigmoids, groups, YaRN, products of latents in two tensors, sizes of latents as those of attention: the logits are transformers', async () => {
-  const settings: Record<string, Stored> = {
+const V3: Record<string, Stored> = {
     ...COMMON, block_count: u32(2), embedding_length: u32(32), feed_forward_length: u32(64), 'attention.head_count': u32(4), 'attention.head_count_kv': u32(1),
     'attention.key_length': u32(48), 'attention.value_length': u32(32), 'attention.key_length_mla': u32(48), 'attention.value_length_mla': u32(32),
     'attention.kv_lora_rank': u32(32), 'attention.q_lora_rank': u32(32), 'rope.dimension_count': u32(16), 'rope.scaling.type': { type: 'string', value: 'yarn' },
     'rope.scaling.factor': f32(40), 'rope.scaling.original_context_length': u32(16), 'rope.scaling.yarn_log_multiplier': f32(0.1),
     expert_feed_forward_length: u32(32), expert_shared_count: u32(1), leading_dense_block_count: u32(1), expert_gating_func: u32(2), expert_weights_scale: f32(2.5),
     expert_weights_norm: { type: 'bool', value: true }, expert_group_count: u32(4), expert_group_used_count: u32(2),
-  }; // prettier-ignore
-  const tensors = apart(await converted('deepseek_v3', { top: TOP, parts: NAMES }), { heads: 4, rank: 32, still: 32, valueDim: 32 });
-  await expectFixtureLogits(device, 'deepseek_v3', ggufFile({ metadata: metadataOf('deepseek2', settings), tensors }));
+}; // prettier-ignore
+const V3_HEADS = { heads: 4, rank: 32, still: 32, valueDim: 32 };
+
+test('sigmoids, groups, YaRN, products of latents in two tensors, sizes of latents as those of attention: the logits are transformers', async () => {
+  const tensors = apart(await converted('deepseek_v3', { top: TOP, parts: NAMES }), V3_HEADS);
+  await expectFixtureLogits(device, 'deepseek_v3', ggufFile({ metadata: metadataOf('deepseek2', V3), tensors }));
 });
+
+/** Matrices with rows of whole blocks in Q8_0, and the values that these stand for as floats. */
+function inBlocks(tensors: Readonly<Record<string, StoredTensor>>): Record<'blocks' | 'values', Record<string, StoredTensor>> {
+  const both = { blocks: { ...tensors }, values: { ...tensors } };
+  for (const [name, { dimensions, data }] of Object.entries(tensors)) {
+    if (dimensions.length < 2 || dimensions[0]! % 32 !== 0 || name.includes('ffn_gate_inp')) continue;
+    const stored = quantizeRows(new Float32Array(data.slice().buffer), 'Q8_0');
+    const values = new Float32Array(data.length / 4);
+    widenBlocks(BLOCK_FORMATS.Q8_0, stored, values);
+    both.blocks[name] = { dimensions, type: 8, data: stored };
+    both.values[name] = floats(values, dimensions);
+  }
+  return both;
+}
+
+test.each(['in one tensor', 'in two'])(
+  'quantised, with products of latents %s: the logits are those of the values that blocks stand for',
+  async (how) => {
+    const whole = await converted('deepseek_v3', { top: TOP, parts: NAMES });
+    const { blocks, values } = inBlocks(how === 'in two' ? apart(whole, V3_HEADS) : whole);
+    const logitsOf = async (tensors: Record<string, StoredTensor>): Promise<{ logits: Float32Array; bytes: number }> => {
+      const path = write(ggufFile({ metadata: metadataOf('deepseek2', V3), tensors }));
+      const harness = await DecoderHarness.load(device, path, { storage: { ...floatStorage('f32'), keepBlocks: true }, sequences: 1 });
+      const rows = await harness.step([{ sequence: 0, start: 0, tokens: Array.from({ length: 30 }, (_, i) => (7 * i) % 150) }]);
+      return { logits: Float32Array.from(rows.flatMap((row) => [...row])), bytes: harness.weightBytes };
+    };
+    const [packed, exact] = [await logitsOf(blocks), await logitsOf(values)];
+    expectClose(how, packed.logits, exact.logits, 1e-6);
+    expect(packed.bytes).toBeLessThan(0.5 * exact.bytes);
+  },
+);
 
 test('GLM-4.7-Flash, without the head that guesses and the key of its router: the logits are transformers', async () => {
   const settings: Record<string, Stored> = {

@@ -88,6 +88,8 @@ export async function loadLatent(
   const queries = (from: number, to: number): MatrixPart[] =>
     rowsOfHeads(`${at}.${queryRank === undefined ? 'q' : 'q_b'}_proj.weight`, { heads, q, stride: key, from, to });
   const columns = { from: q.from * valueDim, to: q.to * valueDim };
+  // Old exports have a buffer of rotary frequencies, which follow from the config.
+  loader.skip(`${at}.rotary_emb.inv_freq`);
   const isFirst = ofRanks === 0;
   if (outputBias && !isFirst) loader.skip(`${at}.o_proj.bias`);
   return {
