@@ -197,8 +197,8 @@ test('every architecture is of a model that has a decoder', async () => {
     const more = {
       'general.architecture': text(name),
       ...layerNorms,
-      ...(/moe$|^gpt-oss$/.test(name) && experts),
-      ...(name.startsWith('qwen35') && recurrent),
+      ...(/moe$|^gpt-oss$|^qwen3next$/.test(name) && experts),
+      ...(/^qwen3(5|next)/.test(name) && recurrent),
       ...(name.startsWith('lfm2') && convolutions),
       ...(/^granitehybrid$|^nemotron_h|^falcon-h1$/.test(name) && mamba),
       ...(name === 'mistral3' && growing),
