@@ -1,5 +1,6 @@
 /** Chooses the files of a published model that are needed: its weights once, in the requested format, and the small files beside them. Pure. */
 import { describeForeignFolder } from '../engine/util/foreign-format.ts';
+import { loneSafetensors } from '../engine/util/lone-safetensors.ts';
 import { SourceError } from './errors.ts';
 import { compareNatural, pathProblem, quoteName } from './names.ts';
 import type { HubSource } from './source.ts';
@@ -26,7 +27,7 @@ export interface Choice {
 
 /** Small files in the repository's root that the reader of some format needs. */
 const COMPANIONS =
-  /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|vocabulary|preprocessor_config|processor_config|normalizer|chat_template|phoneme_rules|voices)\.json$|^(merges|vocab|vocabulary)\.txt$|^chat_template\.jinja$/;
+  /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|vocabulary|preprocessor_config|processor_config|normalizer|chat_template|phoneme_rules|voices|quantize_config|quant_config)\.json$|^(merges|vocab|vocabulary)\.txt$|^chat_template\.jinja$/;
 const VOICES = /^voices\/[^/]+\.(pt|bin|npz|safetensors|json)$|^voices[^/]*\.(bin|npz|safetensors)$/;
 const SHARD = /^(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)$/;
 const LARGEST_COMPANION = 64 * 2 ** 20;
@@ -95,14 +96,14 @@ function nothingToRead(files: readonly RepoFile[]): string {
 
 /** model.safetensors or its shards, but not the same weights under another name, nor adapters for them. */
 function safetensorsOf(files: readonly RepoFile[]): RepoFile[] {
-  const top = files.filter(({ path }) => /^[^/]+\.safetensors$/.test(path) && !VOICES.test(path) && !path.startsWith('adapter_'));
+  const top = files.filter(({ path }) => /^[^/]+\.safetensors$/.test(path) && !VOICES.test(path));
   const single = top.find(({ path }) => path === 'model.safetensors');
   if (single) return [single];
   const index = files.find(({ path }) => path === 'model.safetensors.index.json');
   const shards = top.filter(({ path }) => SHARD.exec(path)?.[1] === 'model');
   if (index && shards.length > 0) return [...complete(shards), index];
-  const others = top.filter(({ path }) => !/^consolidated|\.(fp16|fp32|bf16|int8)/.test(path));
-  return others.length === 1 ? others : [];
+  const lone = loneSafetensors(top.map(({ path }) => path));
+  return top.filter(({ path }) => path === lone);
 }
 
 /** Model files with this extension, without image projectors (mmproj-f16.gguf, m.mmproj-f16.gguf) and quantisation statistics; of a split file only the first. */

@@ -17,13 +17,14 @@ export const HUGGING_FACE: ModelFormat = {
   open: async (place) => {
     const { platform, path } = place;
     // What is wrong with config.json is said by whoever needs it.
-    const config = await readJsonFile(platform, platform.join(path, CONFIG)).catch(() => ({}));
+    const config = await readConfig(place).catch(() => ({}));
     return huggingFaceFolder(place, formatOfWeights(config));
   },
 };
 
 /** A ModelFolder that reads the files of a folder as they are; `format` is that of its weights, unless these are plain. */
-export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'platform' | 'path' | 'id'>, format?: string): ModelFolder {
+export function huggingFaceFolder(place: Pick<ModelPlace, 'platform' | 'path' | 'id'>, format?: string): ModelFolder {
+  const { platform, path, id } = place;
   const { importModule } = platform;
   const where = (name: string): string => platform.join(path, name);
   return {
@@ -33,17 +34,35 @@ export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'plat
     where,
     has: (name) => platform.exists(where(name)),
     json: async (name, options) => {
-      const json = await readJsonFile(platform, where(name), options);
-      if (name === CONFIG) refuseQuantized(where(name), json);
-      return json;
+      if (name !== CONFIG) return readJsonFile(platform, where(name), options);
+      const config = await readConfig(place, options);
+      refuseQuantized(where(name), config);
+      return config;
     },
     text: (name) => readTextFile(platform, where(name)),
     weights: async (file) => {
-      const config = file === undefined || file === MODEL_WEIGHTS ? await readJsonFile(platform, where(CONFIG), { optional: true }) : {};
+      const config = file === undefined || file === MODEL_WEIGHTS ? await readConfig(place, { optional: true }) : {};
       return openSafetensors(platform, path, file, weightSchemesOf(config));
     },
     importModule: importModule && ((name) => importModule(where(name))),
   };
+}
+
+/** Where AutoGPTQ and AutoAWQ said how weights are quantised before config.json did, and by which method. */
+const QUANTISED_BY = { 'quantize_config.json': 'gptq', 'quant_config.json': 'awq' } as const;
+
+/** Reads config.json, with the `quantization_config` that old repositories have in a file of its own. */
+async function readConfig(
+  { platform, path }: Pick<ModelPlace, 'platform' | 'path'>,
+  options?: { readonly optional?: boolean },
+): Promise<Json> {
+  const config = await readJsonFile(platform, platform.join(path, CONFIG), options);
+  if (config['quantization_config'] !== undefined) return config;
+  const names = (await platform.list?.(path)) ?? [];
+  const found = Object.entries(QUANTISED_BY).find(([name]) => names.includes(name));
+  if (!found) return config;
+  const [name, quant_method] = found;
+  return { ...config, quantization_config: { quant_method, ...(await readJsonFile(platform, platform.join(path, name))) } };
 }
 
 /** Throws EngineError('invalid_model') that says what is at a path, instead of a model that can be read. */

@@ -8,6 +8,7 @@ import { describeForeignFile } from '../util/foreign-format.ts';
 import type { WeightSchemes } from '../util/foreign-format.ts';
 import { describe, isObject, parseJsonObject } from '../util/json.ts';
 import type { JsonLimits } from '../util/json.ts';
+import { loneSafetensors } from '../util/lone-safetensors.ts';
 import { product } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { finite, missingTensor } from './checkpoint.ts';
@@ -38,7 +39,7 @@ const ELEMENT_BYTES: ReadonlyMap<unknown, number> = new Map([
 const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 19, names: 2 ** 18 };
 
 /**
- * Opens `file` (default model.safetensors) of a folder, or the shards that its `.index.json` names. Quantised weights are read with their
+ * Opens `file` (default model.safetensors, or else the folder's only one) of a folder, or the shards that its `.index.json` names. Quantised weights are read with their
  * scales; `schemes` is what config.json says of them. Throws EngineError('invalid_model') with the file and what is wrong with it.
  */
 export async function openSafetensors(
@@ -134,7 +135,11 @@ async function shardsOf(platform: Platform, folder: string, file: string): Promi
   const single = platform.join(folder, file);
   if (await platform.exists(single)) return [file];
   const index = platform.join(folder, `${file}.index.json`);
-  if (!(await platform.exists(index))) throw new EngineError('invalid_model', await describeMissing(platform, folder, single));
+  if (!(await platform.exists(index))) {
+    const lone = file === MODEL_WEIGHTS ? loneSafetensors((await platform.list?.(folder)) ?? []) : undefined;
+    if (lone !== undefined) return [lone];
+    throw new EngineError('invalid_model', await describeMissing(platform, folder, single));
+  }
   const map = (await readJsonFile(platform, index))['weight_map'];
   if (!isObject(map)) throw new EngineError('invalid_model', `${index}: weight_map is ${describe(map)}, expected an object`);
   const files = [...new Set(Object.values(map))];

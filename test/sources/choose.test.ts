@@ -37,6 +37,11 @@ test.each([
     'README.md config.json generation_config.json model.safetensors processor_config.json tokenizer.json tokenizer_config.json training_args.bin',
     'config.json generation_config.json model.safetensors processor_config.json tokenizer.json tokenizer_config.json',
   ],
+  [
+    'an old GPTQ repository',
+    'config.json quantize_config.json gptq_model-4bit-128g.safetensors tokenizer.json adapter_model.safetensors',
+    'config.json gptq_model-4bit-128g.safetensors quantize_config.json tokenizer.json',
+  ],
   ['safetensors before GGUF', 'config.json model.safetensors m-Q4_K_M.gguf', 'config.json model.safetensors'],
 ])('%s', (_, names, files) => {
   expect(chosen(names)).toEqual({ format: 'safetensors', main: undefined, files });
