@@ -12,15 +12,17 @@ const made = new Map<GridName, Grid>();
 /** Returns the grid, decoded once. */
 export function gridOf(name: GridName): Grid {
   let grid = made.get(name);
-  if (!grid) made.set(name, (grid = decoded(GRID_DATA[name], name.startsWith('IQ3') ? 4 : 2)));
+  if (!grid) made.set(name, (grid = name.startsWith('IQ3') ? decoded(GRID_DATA[name], 8, 4) : decoded(GRID_DATA[name], 3, 8)));
   return grid;
 }
 
-/** Digits of `bits` bits in base64, four per word. */
-function decoded(data: string, bits: 2 | 4): Grid {
-  const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-  const digits = new Uint8Array((bytes.length * 8) / bits);
-  const inByte = 8 / bits;
-  for (let i = 0; i < digits.length; i++) digits[i] = (bytes[Math.floor(i / inByte)]! >> ((i % inByte) * bits)) & (2 ** bits - 1);
-  return new Uint32Array(digits.buffer);
+/** The vectors of a set of numbers: their `length` digits in `base`, the lowest first. */
+function decoded(data: string, base: 3 | 8, length: 4 | 8): Grid {
+  const bits = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
+  const digits: number[] = [];
+  for (let number = 0; number < base ** length; number++) {
+    if (((bits[number >> 3]! >> (number & 7)) & 1) === 0) continue;
+    for (let i = 0; i < length; i++) digits.push(Math.floor(number / base ** i) % base);
+  }
+  return new Uint32Array(Uint8Array.from(digits).buffer);
 }

@@ -2,8 +2,9 @@
 
   python test/tools/dump_gguf_grids.py    (needs gguf and numpy; made with gguf 0.19.0)
 
-A grid is a list of vectors of 8 or 4 numbers, each of which is one of three or of eight. Stored are the places of the numbers among those, smallest
-first: 2 bits each for three, 4 bits each for eight, the first number in the lowest bits, in base64.
+A grid is a list of vectors of 8 or 4 numbers, each of which is one of three or of eight. With the places of the numbers among those, smallest first, as
+digits, the last one the highest, a vector is a number in base 3 or 8. Grids are in the order of these numbers, so what is stored is the set of them: a bit
+for each number, lowest first, in base64.
 """
 import base64
 from pathlib import Path
@@ -15,7 +16,7 @@ OUT = Path(__file__).parent.parent.parent / "engine" / "weights" / "grid-data.ts
 WIDTH = 136
 HEAD = '''/**
  * Grids of the IQ types, written by test/tools/dump_gguf_grids.py. The vectors are those of llama.cpp (ggml-common.h, MIT licence), as PyPI
- * `gguf` has them: digits of 2 bits (IQ1, IQ2) or 4 bits (IQ3) in base64, the first in the lowest bits.
+ * `gguf` has them: each is a number in base 3 (IQ1, IQ2) or 8 (IQ3), of which a set of bits says whether it is there.
  */
 export const GRID_DATA = {
 '''
@@ -23,18 +24,17 @@ export const GRID_DATA = {
 
 def packed(kind: type) -> str:
     kind.init_grid()
+    length = kind.grid.shape[-1]
     values = kind.grid.reshape(-1)
     levels = sorted(set(values.tolist()))
-    digits = np.searchsorted(levels, values).astype(np.uint8)
-    if len(levels) == 3:
-        quads = digits.reshape(-1, 4)
-        data = quads[:, 0] | quads[:, 1] << 2 | quads[:, 2] << 4 | quads[:, 3] << 6
-    else:
-        assert len(levels) == 8, levels
-        pairs = digits.reshape(-1, 2)
-        data = pairs[:, 0] | pairs[:, 1] << 4
+    assert len(levels) in (3, 8), levels
+    digits = np.searchsorted(levels, values).reshape(-1, length)
+    numbers = digits @ (len(levels) ** np.arange(length))
+    assert (np.diff(numbers) > 0).all(), kind.__name__
+    there = np.zeros(len(levels) ** length, dtype=np.uint8)
+    there[numbers] = 1
     print(kind.__name__, kind.grid.shape, levels)
-    return base64.b64encode(data.astype(np.uint8).tobytes()).decode()
+    return base64.b64encode(np.packbits(there, bitorder="little").tobytes()).decode()
 
 
 def main() -> None:
