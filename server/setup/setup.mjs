@@ -4,7 +4,20 @@
  * PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
  */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  rmdirSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { outliveReaders } from '../closed-pipe.mjs';
@@ -78,8 +91,11 @@ const isWritable = (folder) => {
 export function requireTemporaryFolder() {
   const folder = tmpdir();
   try {
-    accessSync(folder, constants.W_OK | constants.X_OK);
+    // Rights alone do not tell: root has them all, and in /proc nobody can make anything.
+    rmdirSync(mkdtempSync(join(folder, 'parley-')));
   } catch (error) {
+    // What may have room again is no reason not to start.
+    if (error.code === 'ENOSPC' || error.code === 'EDQUOT') return;
     throw new SetupError(`temporary files cannot be written to ${folder} (${error.code}); TMPDIR names another folder`, 2);
   }
 }

@@ -290,6 +290,12 @@ test.each([
     { TMPDIR: '/no/such/folder' },
     /^temporary files cannot be written to \/no\/such\/folder \(ENOENT\); TMPDIR /,
   ],
+  [
+    'one that only seems to be',
+    'models',
+    { TMPDIR: process.platform === 'linux' ? '/proc' : '/no' },
+    /^temporary files cannot be written to .*; TMPDIR /,
+  ],
 ])('%s is one line', async (_, name, env, message) => {
   const command = startParley([name], env);
   onTestFinished(() => void command.child.kill('SIGKILL'));
