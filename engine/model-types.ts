@@ -67,6 +67,8 @@ export const MODEL_TYPES = {
   deepseek_v3: { task: 'chat', family: 'deepseek' },
   glm4_moe_lite: { task: 'chat', family: 'deepseek' },
   minicpm3: { task: 'chat', family: 'minicpm3' },
+  gpt_neox: { task: 'chat', family: 'gpt-neox' },
+  phi: { task: 'chat', family: 'phi' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

@@ -61,7 +61,7 @@ export async function converted(
   const experts = new Map<string, { readonly shape: readonly number[]; readonly all: Float32Array[] }>();
   const checkpoint = await openSafetensors(platform, join(FIXTURES, fixture), 'model.safetensors');
   for (const stored of checkpoint.names()) {
-    const [, layer, part = ''] = /^(?:model|backbone)\.layers\.(\d+)\.(.*?)(?:\.weight)?$/.exec(stored) ?? [];
+    const [, layer, part = ''] = /^(?:model|backbone|gpt_neox|transformer)\.(?:layers|h)\.(\d+)\.(.*?)(?:\.weight)?$/.exec(stored) ?? [];
     const [, expert, ofExpert] = /experts\.(\d+)\.(\w+)$/.exec(part) ?? [];
     const own = layer === undefined ? top[stored.replace('.weight', '')]! : parts[ofExpert ?? part]!;
     const name = `${layer === undefined ? '' : `blk.${layer}.`}${/\.(bias|scale)$|^ssm_[ad]$/.test(own) ? own : `${own}.weight`}`;

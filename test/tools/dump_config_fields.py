@@ -125,6 +125,13 @@ ROPES = {
     "minicpm3": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=YARN)],
     "glm4_moe_lite": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=YARN)],
     "nemotron": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.25)],
+    "gpt_neox": [
+        dict(NO_ROPE),
+        dict(NO_ROPE, rotary_emb_base=7000.0, rotary_pct=0.5),
+        dict(NO_ROPE, rotary_pct=1.0, rope_scaling=dict(type="linear", factor=2.0)),
+        dict(rope_parameters=dict(rope_type="linear", factor=2.0)),
+    ],
+    "phi": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.5), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "phi3": [
         dict(NO_ROPE),
         dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.625),
@@ -185,7 +192,7 @@ def changes_without(settings, field, whole):
 def rotations(settings):
     """By kind of layer, and `all` of models that have one rotation: the frequencies, and what is multiplied with."""
     try:
-        model = made(settings).model
+        model = made(settings).base_model
     except Exception:
         return None
     rotary = getattr(model, "rotary_emb", None) or model.pos_emb

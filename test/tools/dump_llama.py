@@ -435,6 +435,22 @@ MODELS = {
         q_lora_rank=32, qk_nope_head_dim=12, qk_rope_head_dim=8, scale_emb=12, scale_depth=1.4, dim_model_base=256, tie_word_embeddings=True,
         rope_parameters=longrope(4, original_max_position_embeddings=512),
     ),
+    # The shape of Pythia: halves in parallel, each behind a norm of its own; a quarter of each head is rotated; rows of whole blocks.
+    "gpt_neox": dict(
+        COMMON, model_type="gpt_neox", seed=3, hidden_size=32, num_attention_heads=2, intermediate_size=128, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25),
+    ),
+    # Halves one after the other, attention without biases, five heads.
+    "gpt_neox-serial": dict(
+        COMMON, model_type="gpt_neox", seed=4, hidden_size=40, num_attention_heads=5, intermediate_size=52, tie_word_embeddings=True,
+        use_parallel_residual=False, attention_bias=False,
+        rope_parameters=dict(rope_type="default", rope_theta=5000.0, partial_rotary_factor=0.5),
+    ),
+    # The shape of Phi-2: halves in parallel behind one norm, a head with biases; 0.4 of each head, which is no whole number of channels, is rotated; rows of whole blocks.
+    "phi": dict(
+        COMMON, model_type="phi", seed=5, hidden_size=32, num_attention_heads=2, intermediate_size=96, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.4),
+    ),
 }
 
 
@@ -443,6 +459,11 @@ def residual_multiplier(config):
     if config.model_type == "minicpm3":
         return config.scale_depth / config.num_hidden_layers**0.5
     return getattr(config, "residual_multiplier", 1.0)
+
+
+def layers_of(model):
+    base = model.base_model
+    return getattr(base, "decoder", base).layers if hasattr(base, "layers") or hasattr(base, "decoder") else base.h
 
 
 def active(hidden):
@@ -462,7 +483,7 @@ def randomise(model, seed):
                 scale *= 0.15
             # Nemotron adds one to the weights of norms itself.
             centre = 0 if name.endswith("bias") or model.config.model_type == "nemotron" else 1
-            parameter.copy_((centre + 0.3 * value if "norm" in name else scale * value).half().float())
+            parameter.copy_((centre + 0.3 * value if "norm" in name or ".ln_" in name else scale * value).half().float())
             # Gemma 4's router reads what is normed and divided by the root of its channels; experts have scales.
             if name.endswith(("router.scale", "router.per_expert_scale")):
                 parameter.copy_(((6 if name.endswith("router.scale") else 1) * (1 + 0.3 * value)).half().float())
@@ -536,8 +557,9 @@ def dump(name, settings, seed):
     blocks = randomise_mxfp4(model, seed + 2) if is_mxfp4 else {}
     stages = {}
     # Some models scale their embeddings on the way to the first layer.
-    hooks = [model.model.layers[0].register_forward_pre_hook(lambda m, i: stages.update({"embedding": active(i[0]).reshape(PROMPT, -1)}))]
-    for index, layer in enumerate(model.model.layers):
+    layers = layers_of(model)
+    hooks = [layers[0].register_forward_pre_hook(lambda m, i: stages.update({"embedding": active(i[0]).reshape(PROMPT, -1)}))]
+    for index, layer in enumerate(layers):
         hook = lambda m, i, o, index=index: stages.update({f"layer {index}": active(o if torch.is_tensor(o) else o[0]).reshape(PROMPT, -1)})
         hooks.append(layer.register_forward_hook(hook))
     prompt = torch.randint(3, VOCABULARY, (PROMPT,), generator=torch.Generator().manual_seed(seed + 1)).tolist()

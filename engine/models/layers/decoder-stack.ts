@@ -59,11 +59,11 @@ function pairedLoader(loader: WeightLoader, config: DecoderStackConfig): WeightL
 }
 
 function configOf<W, S>(
-  { parseConfig, mlp, readsLayers = false, activationNames = [] }: DecoderFamily<W, S>,
+  { parseConfig, mlp, readsLayers = false, activationNames = [], activationField }: DecoderFamily<W, S>,
   json: Readonly<Record<string, unknown>>,
 ): DecoderStackConfig {
   expectUsual(json, { readsLayers });
-  const field = json['hidden_activation'] === undefined ? 'hidden_act' : 'hidden_activation';
+  const field = activationField ?? (json['hidden_activation'] === undefined ? 'hidden_act' : 'hidden_activation');
   const activation = json[field] ?? mlp.hiddenAct;
   if ([mlp.hiddenAct, ...activationNames].some((name) => name === activation)) return parseConfig(json);
   throw new EngineError('unsupported', `config.json: ${field} is ${describe(activation)}, expected "${mlp.hiddenAct}"`);
@@ -166,8 +166,8 @@ async function loadLayer<W, S>(
   const { isRecurrent = false, only } = kind;
   const hasAttention = !isRecurrent && only !== 'mlp';
   const { beforeAttention, afterAttention } = only === 'mlp' ? {} : norms;
-  // Halves in parallel share the norm before attention.
-  const { beforeMlp, afterMlp } = only === 'attention' ? {} : { ...norms, ...(config.isParallel && { beforeMlp: undefined }) };
+  // Halves in parallel share the norm before attention, unless each has its own.
+  const { beforeMlp, afterMlp } = only === 'attention' ? {} : { ...norms, ...(config.isParallel === true && { beforeMlp: undefined }) };
   const inputs = layerInputsConfig(config);
   const norm = async (name: string | undefined): Promise<Tensor | undefined> =>
     name === undefined ? undefined : loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);

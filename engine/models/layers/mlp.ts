@@ -8,6 +8,7 @@ import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
 import type { PromptRows } from '../../ops/linear-matrix.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
+import type { Json } from '../../util/json.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
@@ -19,6 +20,8 @@ export interface MlpConfig {
   readonly intermediate: number;
   /** The products of an MLP have biases. */
   readonly mlpBias?: boolean | undefined;
+  /** The activation of an MLP without a gate, in families whose files choose it; absent = that of the kind of MLP. */
+  readonly activation?: Activation | undefined;
   /** Mixture of experts; absent = all layers are dense. */
   readonly experts?: ExpertsConfig | undefined;
 }
@@ -95,11 +98,24 @@ export interface GatedMlpWorkspace {
 /** Activation functions by their names in config.json. */
 export const HIDDEN_ACTS = {
   silu: 'silu',
+  gelu: 'gelu',
+  // The same function by tanh, in three orders of rounding.
   gelu_pytorch_tanh: 'gelu_tanh',
+  gelu_new: 'gelu_tanh',
+  gelu_fast: 'gelu_tanh',
+  relu: 'relu',
   relu2: 'relu2',
 } as const satisfies Readonly<Record<string, Activation>>;
 
 export type HiddenAct = keyof typeof HIDDEN_ACTS;
+
+/** The names of activations that an MLP without a gate may have where a family's files choose it. */
+export const PLAIN_ACTS = ['gelu', 'gelu_new', 'gelu_fast', 'gelu_pytorch_tanh', 'relu'] as const satisfies readonly HiddenAct[];
+
+/** The activation that a field of config.json, which has one of PLAIN_ACTS, names. */
+export function activationOf(json: Json, field: string, fallback: HiddenAct): Activation {
+  return HIDDEN_ACTS[(json[field] ?? fallback) as HiddenAct];
+}
 
 /**
  * A gated MLP: down(f(gate(x)) * up(x)). A checkpoint may stack gate and up in one tensor, `gate_up_proj`; `fused`: those of the family do.
@@ -153,6 +169,7 @@ export interface PlainMlp {
   readonly down: LinearWeight;
   /** [C], on the first rank only, so that it is added once. */
   readonly downBias: Tensor | undefined;
+  readonly activation: Activation;
 }
 
 export interface PlainMlpWorkspace {
@@ -167,19 +184,20 @@ export function plainMlp(
   return {
     hiddenAct,
     widest: (_, { columns }) => sizeOf(columns),
-    async load(loader, at, { hidden, intermediate, mlpBias = false }, { columns }) {
+    async load(loader, at, { hidden, intermediate, mlpBias = false, activation = HIDDEN_ACTS[hiddenAct] }, { columns }) {
       const [up, down] = [`${at}.${upName}`, `${at}.${downName}`];
       return {
         up: await loader.linear(`${up}.weight`, intermediate, hidden, { rows: columns }),
         upBias: mlpBias ? await loader.mergedVector(`${up}.bias`, [{ name: `${up}.bias`, size: intermediate, rows: columns }]) : undefined,
         down: await loader.linear(`${down}.weight`, hidden, intermediate, { columns }),
         downBias: mlpBias ? await firstBias(loader, `${down}.bias`, hidden, columns) : undefined,
+        activation,
       };
     },
     workspace: (device, _, { columns }, rows) => ({ activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]) }),
-    record(rec, { up, upBias, down, downBias }, { activated }, { input, residual, out, ...rows }) {
+    record(rec, { up, upBias, down, downBias, activation }, { activated }, { input, residual, out, ...rows }) {
       const x = normedRows(rec, input, rows.rows);
-      linear(rec, { x, weight: up, bias: upBias, activation: HIDDEN_ACTS[hiddenAct], out: activated, ...rows });
+      linear(rec, { x, weight: up, bias: upBias, activation, out: activated, ...rows });
       linear(rec, { x: activated, weight: down, bias: downBias, residual, out, ...rows });
     },
   };

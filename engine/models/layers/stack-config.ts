@@ -29,8 +29,8 @@ export interface DecoderStackConfig extends Omit<DecoderShape, DerivedShape>, At
   readonly recurrent?: Recurrent | undefined;
   /** Attention is multi-head latent attention (latent-attention.ts): one key/value head, of the latent and the rotated channels; absent = it is not. */
   readonly latent?: LatentConfig | undefined;
-  /** Attention and the MLP read the same normed rows, and both are added to the residual stream. */
-  readonly isParallel?: boolean | undefined;
+  /** Attention and the MLP read the same rows, normed once or, 'apart', each by a norm of its own, and both are added to the residual stream. */
+  readonly isParallel?: boolean | 'apart' | undefined;
   /** The checkpoint's rotary embedding pairs channels 2d and 2d + 1 of a head (paired-checkpoint.ts). */
   readonly isInterleaved?: boolean | undefined;
   /** Factor of the token embeddings; default 1. */
@@ -92,8 +92,10 @@ export interface DecoderFamily<MlpWeights, MlpWorkspace> {
   readonly norms?: LayerNorms;
   /** `parseConfig` reads the field `per_layer_config`; otherwise a file that has it is refused. */
   readonly readsLayers?: boolean;
-  /** Names that config.json files give the MLP's activation besides its own. */
+  /** Names that config.json files give the MLP's activation besides its own; `parseConfig` reads those of other functions. */
   readonly activationNames?: readonly string[];
+  /** The field of config.json with that name; default `hidden_activation` where a file has it, else `hidden_act`. */
+  readonly activationField?: string;
 }
 
 /** A rank's share of a layer that it holds. */

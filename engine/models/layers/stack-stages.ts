@@ -226,11 +226,12 @@ function recordMlp<W, S>(
   { indices, kept, promptFrom, stream }: LayerStep,
   { x, residual, out }: HalfOutput & { readonly x: Tensor },
 ): void {
-  const { isParallel = false, eps } = config;
+  const { eps } = config;
   if (indices && only) gatherRows(rec, { x: stream, indices, out: ws.gathered, rows: kept });
-  const [norm, shift] = isParallel ? [inputNorm, inputShift] : [mlpNorm, mlpShift];
-  // Halves in parallel share their normed rows, unless the MLP has fewer.
-  const isNormed = isParallel && shift !== undefined && !indices;
+  const isShared = config.isParallel === true;
+  const [norm, shift] = isShared ? [inputNorm, inputShift] : [mlpNorm, mlpShift];
+  // Halves that share a norm share their normed rows, unless the MLP has fewer.
+  const isNormed = isShared && shift !== undefined && !indices;
   const half = { x: isNormed ? ws.normed : x, norm: isNormed ? undefined : norm, eps, normed: ws.normed };
   const step = { input: behindNorm(rec, half, shift, kept), residual, out, rows: kept, promptFrom };
   family.mlp.record(rec, mlp!, ws.mlp.get(share.mlp)!, step);
@@ -293,14 +294,15 @@ function head<S>(
   hidden: Tensor,
 ): void {
   const { logitRows: rows, trace } = input;
-  const { norm, shift, weight } = weights.head!;
+  const { norm, shift, weight, bias } = weights.head!;
   const logits = ws.logits!;
   if (ws.finals) {
     const { own } = ws.finals;
     rmsNorm(rec, { x: hidden, weight: norm, out: own, eps, rows: input.rows });
     if (input.logitIndices && rows > 0) gatherRows(rec, { x: own, indices: input.logitIndices, out: ws.last, rows });
-    linear(rec, { x: input.logitIndices ? ws.last : own, weight, out: logits, rows });
-  } else normedLinear(rec, { input: behindNorm(rec, { x: hidden, norm, eps, normed: ws.last }, shift, rows), weight, out: logits, rows });
+    linear(rec, { x: input.logitIndices ? ws.last : own, weight, bias, out: logits, rows });
+  } else
+    normedLinear(rec, { input: behindNorm(rec, { x: hidden, norm, eps, normed: ws.last }, shift, rows), weight, bias, out: logits, rows });
   if (cap !== undefined) softCap(rec, { x: logits, cap, count: rows * logits.shape[1]! });
   trace?.('logits', logits);
 }

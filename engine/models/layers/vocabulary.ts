@@ -20,14 +20,24 @@ export interface VocabularyConfig {
   readonly layerNorm?: { readonly hasBias: boolean } | undefined;
   /** Factor of the logits; default 1. */
   readonly logitScale?: number | undefined;
+  /** Logits have biases. */
+  readonly headBias?: boolean | undefined;
 }
 
 /** A rank's slices of the embedding table and the head, on the shards with the first and the last layer. */
 export interface Vocabulary {
   readonly embedding: LinearWeight | undefined;
-  readonly head: { readonly norm: Tensor; readonly shift: Tensor | undefined; readonly weight: LinearWeight } | undefined;
+  readonly head: VocabularyHead | undefined;
   /** Weight values held here that another shard counts as its parameters. */
   readonly repeated: number;
+}
+
+export interface VocabularyHead {
+  readonly norm: Tensor;
+  readonly shift: Tensor | undefined;
+  readonly weight: LinearWeight;
+  /** [V], of the rank's tokens. */
+  readonly bias: Tensor | undefined;
 }
 
 /** Tokens are dealt out in multiples of this, the tokens per word of a grammar's bit mask. */
@@ -38,7 +48,7 @@ export function tokenShare(vocabulary: number, shard: Shard): Range {
   return shareOf('tokens', vocabulary, TOKEN_UNIT, shard);
 }
 
-const NAMES = { table: 'model.embed_tokens.weight', norm: 'model.norm', head: 'lm_head.weight' } as const;
+const NAMES = { table: 'model.embed_tokens.weight', norm: 'model.norm', head: 'lm_head.weight', headBias: 'lm_head.bias' } as const;
 
 /**
  * Rows compared at each of three places. That is enough, since training a head separately changes all of it, and reading it whole would
@@ -80,9 +90,13 @@ export async function loadVocabulary(
     // The head is linear, so scaling the norm's weights scales the logits.
     norm: await loader.tensor(`${names.norm}.weight`, [hidden], config.normOffset, config.logitScale),
     shift: await normShift(loader, names.norm, config),
+    bias: config.headBias
+      ? await loader.mergedVector(names.headBias, [{ name: names.headBias, size: vocabulary, rows: tokens }])
+      : undefined,
   };
   if (!isLast) for (const kind of ['weight', 'bias']) loader.skip(`${names.norm}.${kind}`);
   if (tied || !isLast) loader.skip(names.head);
+  if (config.headBias && !isLast) loader.skip(names.headBias);
   if (!table) loader.skip(names.table);
   return { embedding: table, head: head || undefined, repeated: table && !isFirst ? vocabulary * hidden : 0 };
 }

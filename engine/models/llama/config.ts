@@ -31,7 +31,7 @@ const THETAS: Readonly<Record<string, number>> = {
   ernie4_5: 500_000,
 };
 /** Types that rotate a part of a head's channels where the file says so. */
-const PARTIAL = ['phi3', 'stablelm', 'nemotron', 'glm', 'glm4'];
+const PARTIAL = ['phi', 'phi3', 'stablelm', 'nemotron', 'glm', 'glm4', 'gpt_neox'];
 /** ASKED: types with sliding windows only if `use_sliding_window` is true. WITHOUT_WINDOWS: types that never have any. */
 const ASKED = ['qwen2', 'qwen3', 'qwen3_moe', 'smollm3'];
 const WITHOUT_WINDOWS = [
@@ -52,6 +52,10 @@ const WITHOUT_WINDOWS = [
   'seed_oss',
   'glm',
   'glm4',
+  'gpt_neox',
+  'phi',
+  'gpt2',
+  'opt',
 ];
 /** Types with multipliers. */
 const GRANITES = ['granite', 'granitemoehybrid'];

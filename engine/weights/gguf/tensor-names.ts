@@ -15,6 +15,7 @@ const TOP: ReadonlyMap<string, string> = new Map([
   // LFM2
   ['token_embd_norm.weight', 'model.norm.weight'],
   ['output.weight', 'lm_head.weight'],
+  ['output.bias', 'lm_head.bias'],
   // Gemma 3n, whose file stacks the projections of all streams.
   ['altup_proj.weight', 'model.altup_projections.weight'],
   ['altup_unembd_proj.weight', 'model.altup_unembed_projections.weight'],
