@@ -69,6 +69,8 @@ export const MODEL_TYPES = {
   minicpm3: { task: 'chat', family: 'minicpm3' },
   gpt_neox: { task: 'chat', family: 'gpt-neox' },
   phi: { task: 'chat', family: 'phi' },
+  gpt2: { task: 'chat', family: 'gpt2' },
+  opt: { task: 'chat', family: 'opt' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

@@ -16,6 +16,7 @@ import { GEMMA4 } from './gemma4/gemma4.ts';
 import { GLM } from './glm/glm.ts';
 import { GLM4 } from './glm4/glm4.ts';
 import { GLM4_MOE } from './glm4-moe/glm4-moe.ts';
+import { GPT2 } from './gpt2/gpt2.ts';
 import { GPT_NEOX } from './gpt-neox/gpt-neox.ts';
 import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
 import { GRANITE_HYBRID } from './granite-hybrid/granite-hybrid.ts';
@@ -30,6 +31,7 @@ import { NEMOTRON } from './nemotron/nemotron.ts';
 import { NEMOTRON_H } from './nemotron-h/nemotron-h.ts';
 import { OLMO } from './olmo/olmo.ts';
 import { OLMOE } from './olmoe/olmoe.ts';
+import { OPT } from './opt/opt.ts';
 import { PHI } from './phi/phi.ts';
 import { PHI3 } from './phi3/phi3.ts';
 import { QWEN2_MOE } from './qwen2-moe/qwen2-moe.ts';
@@ -61,7 +63,9 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   'nemotron-h': NEMOTRON_H,
   olmo: OLMO,
   olmoe: OLMOE,
+  gpt2: GPT2,
   'gpt-neox': GPT_NEOX,
+  opt: OPT,
   phi: PHI,
   phi3: PHI3,
   'seed-oss': SEED_OSS,

@@ -12,8 +12,8 @@ const NO_LIMIT = 0xffffffff;
 export const EMBEDDING = defineKernel({
   file: 'embedding/embedding.wgsl',
   fragments: (v) => ['lib/grid.wgsl', ...weightFragments(v)],
-  bindings: { ids: 'read', weight: 'read', positions: 'read', out: 'write' },
-  params: { rows: 'u32', k4: 'u32', n_weight: 'u32', first_id: 'u32', count: 'u32', first_position: 'u32', limit: 'u32', scale: 'f32' },
+  bindings: { ids: 'read', weight: 'read', positions: 'read', places: 'read', out: 'write' },
+  params: { rows: 'u32', k4: 'u32', n_weight: 'u32', first_id: 'u32', count: 'u32', limit: 'u32', scale: 'f32' },
   overrides: { WG: 'u32', HAS_POSITIONS: 'bool', CLEAR: 'bool' },
 });
 
@@ -22,9 +22,8 @@ export interface EmbeddingArgs {
   readonly ids: Tensor;
   /** [V, C] in the layouts of linear weights (outFeatures V, inFeatures C, C a multiple of 4). */
   readonly table: LinearWeight;
-  /** [S, C] f32 learned positions, added from `firstPosition` on. */
-  readonly positions?: Tensor;
-  readonly firstPosition?: number;
+  /** Learned positions [S, C] f32, and the one that is added to each row, [T] u32. */
+  readonly positions?: { readonly table: Tensor; readonly places: Tensor } | undefined;
   /** Token id of the table's first row, if the table is a slice of the vocabulary: ids outside of it give zeros. */
   readonly firstId?: number;
   /** Ids from `limit` on are read as 0; default: none are. */
@@ -36,9 +35,9 @@ export interface EmbeddingArgs {
   readonly rows?: number;
 }
 
-/** out[t] = scale * table[ids[t]] (+ positions[firstPosition + t]). */
+/** out[t] = scale * table[ids[t]] (+ positions[places[t]]). */
 export function embedding(rec: Recorder, args: EmbeddingArgs): void {
-  const { ids, table, positions, firstPosition = 0, firstId, limit = NO_LIMIT, scale = 1, out, rows } = args;
+  const { ids, table, positions, firstId, limit = NO_LIMIT, scale = 1, out, rows } = args;
   assert(table.inFeatures % 4 === 0, `embedding: ${table.inFeatures} channels, expected a multiple of 4`);
   const count = rows ?? ids.size;
   const k4 = table.inFeatures / 4;
@@ -49,14 +48,13 @@ export function embedding(rec: Recorder, args: EmbeddingArgs): void {
         ...weightVariant(part),
         overrides: { WG, HAS_POSITIONS: positions ? 1 : 0, CLEAR: firstId !== undefined && part.first === 0 ? 1 : 0 },
       },
-      { ids, weight: part.weight, positions: positions ?? ids, out },
+      { ids, weight: part.weight, positions: positions?.table ?? ids, places: positions?.places ?? ids, out },
       {
         rows: count,
         k4,
         n_weight: part.padded,
         first_id: (firstId ?? 0) + part.first,
         count: part.count,
-        first_position: firstPosition,
         limit,
         scale,
       },

@@ -226,11 +226,12 @@ const ROWS: Readonly<Record<string, Row>> = {
     const d = 4 * v['D4']!;
     return { bytes: { partials: f32(x, y, p['parts']!, d + 4), out: f32(x, y, d) }, operations: 2 * x * y * p['parts']! * d };
   },
-  embedding: ({ p, b }) => {
+  embedding: ({ p, v, b }) => {
     const rows = p['rows']!;
-    const [width] = [4 * p['k4']!];
+    const width = 4 * p['k4']!;
     const stored = b['weight']!.byteLength / Math.max(1, p['n_weight']!);
-    return { bytes: { ids: 4 * rows, weight: rows * stored, out: f32(rows, width) } };
+    const learned = v['HAS_POSITIONS'] ? { positions: f32(rows, width), places: 4 * rows } : {};
+    return { bytes: { ids: 4 * rows, weight: rows * stored, ...learned, out: f32(rows, width) } };
   },
   rms_norm: normed(['x']), layer_norm: normed(['x']), match_rms: normed(['x', 'like']),
   rms_norm_gated: ({ p }) => {

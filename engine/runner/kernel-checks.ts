@@ -93,18 +93,23 @@ function isFirstShape({ LANES, SLICES, TILE_N }: Readonly<Record<string, number>
 }
 
 const checkEmbedding: CheckMaker = ({ storage, texture, overrides = {} }, bench) => {
-  if (overrides['HAS_POSITIONS'] === 1 || overrides['CLEAR'] === 1) return undefined;
+  if (overrides['CLEAR'] === 1) return undefined;
   const { weight: table, values, fill } = checkedMatrix(bench, { storage, texture }, COLUMNS, 256);
   const chosen = [3, 0, COLUMNS - 1, 3];
   const out = bench.out([chosen.length, 256]);
   const ids = bench.words(chosen);
+  const taken = [2, 0, 1, 2];
+  const learned = overrides['HAS_POSITIONS'] === 1 ? bench.floats([3, 256]) : undefined;
+  const positions = learned && { table: learned.tensor, places: bench.words(taken) };
   return {
     record(rec) {
       fill(rec);
-      embedding(rec, { ids, table, out });
+      embedding(rec, { ids, table, positions, out });
     },
     out,
-    expected: chosen.flatMap((id) => [...values.subarray(id * 256, (id + 1) * 256)]),
+    expected: chosen.flatMap((id, row) =>
+      [...values.subarray(id * 256, (id + 1) * 256)].map((value, i) => value + (learned?.values[taken[row]! * 256 + i] ?? 0)),
+    ),
     tolerance: 1e-10,
   };
 };

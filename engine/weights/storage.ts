@@ -58,7 +58,7 @@ export function matrixBytes(type: WeightType, rows: number, width: number): numb
 /** Names of tensors that stack a layer's experts: of most families, and Granite's. */
 const STACKED = /\.experts\.[a-z_]+$|\.block_sparse_moe\.(in|out)put_linear\.weight$/;
 /** Names of embedding tables. */
-const TABLES = /(?:^|\.)(?:embed_tokens|embed_tokens_per_layer|embedding|word_embeddings)\.weight$/;
+const TABLES = /(?:^|\.)(?:embed_tokens|embed_tokens_per_layer|embed_in|embedding|word_embeddings|wte)\.weight$/;
 
 /** Approximate device bytes of a tensor: matrices in their storage type, tensors of more dimensions as floats, vectors as f32. */
 function tensorBytes(name: string, info: TensorInfo, storage: WeightStorage): number {

@@ -1,5 +1,5 @@
-// out[t, :] = scale * W[ids[t], :] (+ positions[first_position + t, :] with HAS_POSITIONS). The table W has the layouts of linear weights,
-// floats or blocks, so that a tied vocabulary head shares it; out [T, C]. Ids from `limit` on are read as 0. Ids outside [first_id,
+// out[t, :] = scale * W[ids[t], :] (+ positions[places[t], :] with HAS_POSITIONS). The table W has the layouts of linear weights, floats or
+// blocks, so that a tied vocabulary head shares it; positions [S, C]; out [T, C]. Ids from `limit` on are read as 0. Ids outside [first_id,
 // first_id + count) belong to another part of a split table: their rows are left alone, or zeroed with CLEAR. One invocation per four
 // channels. Reference: test/reference/embedding.ts.
 override WG: u32;
@@ -12,7 +12,6 @@ struct Params {
   n_weight: u32,
   first_id: u32,
   count: u32,
-  first_position: u32,
   limit: u32,
   scale: f32,
 }
@@ -20,8 +19,9 @@ struct Params {
 @group(0) @binding(0) var<storage, read> ids: array<u32>;
 @group(0) @binding(1) var<storage, read> weight: array<weight_t>;
 @group(0) @binding(2) var<storage, read> positions: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
-@group(0) @binding(4) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read> places: array<u32>;
+@group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(5) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -43,7 +43,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let word = c % BLOCK_QUADS / WORD_QUADS;
   var value = block_quad(block_at(b, column), word_at(b, word, column), word, c % WORD_QUADS) * params.scale;
   if (HAS_POSITIONS) {
-    value += positions[(params.first_position + row) * params.k4 + c];
+    value += positions[places[row] * params.k4 + c];
   }
   out[i] = value;
 }

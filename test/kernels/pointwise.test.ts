@@ -192,17 +192,22 @@ for (const dtype of ['f32', 'f16'] as const) {
       build(rng) {
         const columns = 20;
         const table = randomTensor(rng, [37, columns]);
-        const positions = randomTensor(rng, [count + 2, columns]);
+        const positions = randomTensor(rng, [11, columns]);
+        const places = Uint32Array.from({ length: count }, () => rng.integer(11));
         const ids = Uint32Array.from({ length: count }, () => rng.integer(37));
         const looked = embeddingReference(ids, dtype === 'f16' ? roundToF16(table.values) : table.values, columns);
         return {
-          inputs: { ids: { dtype: 'u32', shape: [count], values: ids }, positions },
+          inputs: {
+            ids: { dtype: 'u32', shape: [count], values: ids },
+            positions,
+            places: { dtype: 'u32', shape: [count], values: places },
+          },
           outputs: { out: { dtype: 'f32', shape: [count, columns] } },
           run(rec, t, device) {
             const packed = packLinear(device, 'table', table.values, 37, columns, dtype, placeOf(device.caps, dtype, Infinity));
-            embedding(rec, { ids: t['ids']!, table: packed, positions: t['positions']!, firstPosition: 2, out: t['out']! });
+            embedding(rec, { ids: t['ids']!, table: packed, positions: { table: t['positions']!, places: t['places']! }, out: t['out']! });
           },
-          expected: { out: looked.map((v, i) => v + positions.values[2 * columns + i]!) },
+          expected: { out: looked.map((v, i) => v + positions.values[places[Math.floor(i / columns)]! * columns + (i % columns)]!) },
         };
       },
     });
@@ -210,22 +215,38 @@ for (const dtype of ['f32', 'f16'] as const) {
 }
 
 cases.push({
-  name: 'embedding with a slice of the vocabulary and a scale gives zeros for the other tokens',
+  name: 'embedding with a slice of the vocabulary, a scale and positions gives zeros for the other tokens',
   build(rng) {
     const columns = 20;
     const table = randomTensor(rng, [37, columns]);
     const [from, to] = [32, 32 + 37];
     const ids = Uint32Array.from([0, 31, 32, 50, 68, 69, 1000, 33]);
+    const positions = randomTensor(rng, [3, columns]);
+    const places = Uint32Array.from([0, 1, 2, 0, 1, 2, 0, 1]);
     const looked = Float64Array.from({ length: ids.length * columns }, (_, i) => {
       const id = ids[Math.floor(i / columns)]!;
-      return id >= from && id < to ? 2.5 * table.values[(id - from) * columns + (i % columns)]! : 0;
+      return id >= from && id < to
+        ? 2.5 * table.values[(id - from) * columns + (i % columns)]! +
+            positions.values[places[Math.floor(i / columns)]! * columns + (i % columns)]!
+        : 0;
     });
     return {
-      inputs: { ids: { dtype: 'u32', shape: [ids.length], values: ids } },
+      inputs: {
+        ids: { dtype: 'u32', shape: [ids.length], values: ids },
+        positions,
+        places: { dtype: 'u32', shape: [ids.length], values: places },
+      },
       outputs: { out: { dtype: 'f32', shape: [ids.length, columns] } },
       run(rec, t, device) {
         const packed = packLinear(device, 'table', table.values, 37, columns);
-        embedding(rec, { ids: t['ids']!, table: packed, firstId: from, scale: 2.5, out: t['out']! });
+        embedding(rec, {
+          ids: t['ids']!,
+          table: packed,
+          positions: { table: t['positions']!, places: t['places']! },
+          firstId: from,
+          scale: 2.5,
+          out: t['out']!,
+        });
       },
       expected: { out: looked },
     };

@@ -1,4 +1,4 @@
-/** GPT-NeoX and Phi-2 as GGUF files (conversion/gptneox.py, phi.py): the logits are transformers'. */
+/** GPT-2, GPT-NeoX and Phi-2 as GGUF files (conversion/gpt2.py, gptneox.py, phi.py): the logits are transformers'. */
 import { afterAll, beforeAll, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { testDevice } from '../support/device.ts';
@@ -39,6 +39,17 @@ const PHI = {
     'self_attn.dense': 'attn_output',
     'mlp.fc1': 'ffn_up',
     'mlp.fc2': 'ffn_down',
+  }),
+};
+const GPT2 = {
+  top: both({ 'transformer.wte': 'token_embd', 'transformer.wpe': 'position_embd', 'transformer.ln_f': 'output_norm' }),
+  parts: both({
+    ln_1: 'attn_norm',
+    ln_2: 'ffn_norm',
+    'attn.c_attn': 'attn_qkv',
+    'attn.c_proj': 'attn_output',
+    'mlp.c_fc': 'ffn_up',
+    'mlp.c_proj': 'ffn_down',
   }),
 };
 const COMMON = { block_count: u32(2), context_length: u32(512), 'attention.layer_norm_epsilon': f32(1e-5) } as const;
@@ -91,4 +102,28 @@ function together(apart: Readonly<Record<string, StoredTensor>>): Record<string,
     }
   }
   return tensors;
+}
+
+test('gpt2: learned positions, matrices as those of others, a head stored or not: the logits are transformers', async () => {
+  const tensors = await converted('gpt2', GPT2);
+  for (const [name, tensor] of Object.entries(tensors))
+    if (/(attn_(qkv|output)|ffn_\w+)\.weight$/.test(name) && tensor.dimensions.length > 1) tensors[name] = transposed(tensor);
+  const metadata = metadataOf('gpt2', {
+    ...COMMON,
+    embedding_length: u32(32),
+    feed_forward_length: u32(96),
+    'attention.head_count': u32(2),
+  });
+  await expectLogits('gpt2', ggufFile({ metadata, tensors }));
+  await expectLogits('gpt2', ggufFile({ metadata, tensors: { ...tensors, 'output.weight': tensors['token_embd.weight']! } }));
+});
+
+/** A matrix of f32 the other way round. */
+function transposed({ dimensions, data }: StoredTensor): StoredTensor {
+  const [columns = 1, rows = 1] = dimensions;
+  const values = new Float32Array(data.slice().buffer);
+  return floats(
+    Float32Array.from(values, (_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!),
+    [rows, columns],
+  );
 }

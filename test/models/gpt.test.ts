@@ -1,4 +1,4 @@
-/** GPT-NeoX and Phi: what their tiny checkpoints (families.test.ts) do not have. */
+/** GPT-2, GPT-NeoX, OPT and Phi: what their tiny checkpoints (families.test.ts) do not have. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,8 +49,19 @@ test('gpt_neox: the masks and frequencies of old checkpoints change nothing', as
   expect(differing(await logitsOf('gpt_neox', (tensors) => ({ ...tensors, ...old })), plain)).toBe(0);
 });
 
+test('gpt2: a checkpoint without the first part of names, with masks, is the same', async () => {
+  const plain = await logitsOf('gpt2', (tensors) => tensors);
+  const bare = (tensors: Tensors): Tensors => ({
+    ...Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name.replace('transformer.', ''), tensor])),
+    'h.0.attn.bias': ones(1, 1, 8, 8),
+  });
+  expect(differing(await logitsOf('gpt2', bare), plain)).toBe(0);
+});
+
 test.each([
   ['gpt_neox', 'hidden_act', 'gelu'],
+  ['gpt2', 'activation_function', 'gelu_tanh'],
+  ['opt', 'activation_function', 'relu'],
   ['phi', 'hidden_act', 'gelu_tanh'],
 ])('%s: the file chooses the activation', (name, field, usual) => {
   const config = configOf(name);
@@ -65,6 +76,11 @@ test.each([
   ['gpt_neox', { rope_theta: 7000 }, /rope_theta is 7000, expected 10000/],
   ['gpt_neox', { partial_rotary_factor: 0.5 }, /partial_rotary_factor is 0.5, expected 0.25/],
   ['phi', { qk_layernorm: true }, /qk_layernorm is true, expected false/],
+  ['gpt2', { scale_attn_by_inverse_layer_idx: true }, /scale_attn_by_inverse_layer_idx is true, expected false/],
+  ['gpt2', { add_cross_attention: true }, /add_cross_attention is true, expected false/],
+  ['opt', { do_layer_norm_before: false }, /do_layer_norm_before is false, expected true/],
+  ['opt', { word_embed_proj_dim: 16 }, /word_embed_proj_dim is 16, expected 32/],
+  ['opt', { layer_norm_elementwise_affine: false }, /layer_norm_elementwise_affine is false, expected true/],
 ])('%s with %o is refused', (name, change, why) => {
   expect(() => parsed({ ...configOf(name), ...change })).toThrow(why);
 });

@@ -20,8 +20,8 @@ function withRopeType(parameters: unknown, type: string): Json {
 describe.each(readdirSync(FIXTURES))('%s', (name) => {
   const config = JSON.parse(readFileSync(join(FIXTURES, name, 'config.json'), 'utf8')) as Json;
   const parse = (fields: Json) => () => decoderFor(config).parseConfig({ ...config, ...fields });
-  // A file has one of the two.
-  const activation = config['hidden_activation'] === undefined ? 'hidden_act' : 'hidden_activation';
+  // A file has one of them.
+  const activation = ['activation_function', 'hidden_activation'].find((field) => config[field] !== undefined) ?? 'hidden_act';
 
   test('is known as it is', () => {
     expect(parse({})).not.toThrow();

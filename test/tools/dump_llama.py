@@ -451,6 +451,14 @@ MODELS = {
         COMMON, model_type="phi", seed=5, hidden_size=32, num_attention_heads=2, intermediate_size=96, tie_word_embeddings=False,
         rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.4),
     ),
+    # Learned positions, weights of products the other way round, an MLP of its own size; rows of whole blocks.
+    "gpt2": dict(
+        vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2, pad_token_id=0, model_type="gpt2", seed=6, n_embd=32, n_layer=2, n_head=2, n_positions=512, n_inner=96, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+    ),
+    # Learned positions from the third row on, ReLU, a head of its own; rows of whole blocks.
+    "opt": dict(
+        COMMON, model_type="opt", seed=7, hidden_size=32, num_attention_heads=4, ffn_dim=96, word_embed_proj_dim=32, dropout=0.0, tie_word_embeddings=False,
+    ),
 }
 
 

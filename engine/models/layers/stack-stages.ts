@@ -101,7 +101,8 @@ export function stages<W, S>(
   const pass = { family, config, inputs, weights, ws, input, kv, list };
   if (isFirst) {
     list.add({ tensor: ws.hidden, rows }, (rec) => {
-      embedding(rec, { ids: input.tokens, table: weights.embedding!, out: ws.hidden, rows, scale, ...firstId });
+      const positions = weights.positions && { table: weights.positions, places: input.positions };
+      embedding(rec, { ids: input.tokens, table: weights.embedding!, positions, out: ws.hidden, rows, scale, ...firstId });
       trace?.('embedding', ws.hidden);
       if (inputs) recordLayerInputs(rec, weights.layerInputs!, ws.layerInputs!, inputs, ws.hidden, input);
     });

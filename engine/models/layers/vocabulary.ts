@@ -1,7 +1,9 @@
 /** The two ends of a decoder, tokens to hidden states and hidden states to logits, with one table for both where they are tied. */
 import type { Tensor } from '../../gpu/tensor.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
+import { floatStorage } from '../../config.ts';
 import type { Range } from '../../util/math.ts';
+import type { StorageRule } from '../../weights/storage.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import { shareOf } from '../shard.ts';
 import type { Shard } from '../shard.ts';
@@ -20,6 +22,8 @@ export interface VocabularyConfig {
   readonly layerNorm?: { readonly hasBias: boolean } | undefined;
   /** Factor of the logits; default 1. */
   readonly logitScale?: number | undefined;
+  /** Learned positions are added to the embeddings: `count` rows of the table, from `offset` on; absent = none are. */
+  readonly positions?: { readonly count: number; readonly offset: number } | undefined;
   /** Logits have biases. */
   readonly headBias?: boolean | undefined;
 }
@@ -27,6 +31,8 @@ export interface VocabularyConfig {
 /** A rank's slices of the embedding table and the head, on the shards with the first and the last layer. */
 export interface Vocabulary {
   readonly embedding: LinearWeight | undefined;
+  /** [S, C] f32, on the shards with the first layer. */
+  readonly positions: Tensor | undefined;
   readonly head: VocabularyHead | undefined;
   /** Weight values held here that another shard counts as its parameters. */
   readonly repeated: number;
@@ -48,7 +54,13 @@ export function tokenShare(vocabulary: number, shard: Shard): Range {
   return shareOf('tokens', vocabulary, TOKEN_UNIT, shard);
 }
 
-const NAMES = { table: 'model.embed_tokens.weight', norm: 'model.norm', head: 'lm_head.weight', headBias: 'lm_head.bias' } as const;
+const NAMES = {
+  table: 'model.embed_tokens.weight',
+  positions: 'model.embed_positions.weight',
+  norm: 'model.norm',
+  head: 'lm_head.weight',
+  headBias: 'lm_head.bias',
+} as const;
 
 /**
  * Rows compared at each of three places. That is enough, since training a head separately changes all of it, and reading it whole would
@@ -98,7 +110,29 @@ export async function loadVocabulary(
   if (tied || !isLast) loader.skip(names.head);
   if (config.headBias && !isLast) loader.skip(names.headBias);
   if (!table) loader.skip(names.table);
-  return { embedding: table, head: head || undefined, repeated: table && !isFirst ? vocabulary * hidden : 0 };
+  const positions = config.positions && (await loadPositions(loader, config.positions, hidden, isFirst));
+  return { embedding: table, positions, head: head || undefined, repeated: table && !isFirst ? vocabulary * hidden : 0 };
+}
+
+/** The table of learned positions by its names in checkpoints. */
+const POSITIONS = /(?:^|\.)(?:wpe|embed_positions)\.weight$/;
+
+/** Storage of the table of learned positions: f32, because it is little beside the rest. */
+export const positionsStorage: StorageRule = (name, asked) => (POSITIONS.test(name) ? floatStorage('f32') : asked);
+
+async function loadPositions(
+  loader: WeightLoader,
+  { count, offset }: { readonly count: number; readonly offset: number },
+  hidden: number,
+  isTaken: boolean,
+): Promise<Tensor | undefined> {
+  const name = NAMES.positions;
+  if (!isTaken) {
+    loader.skip(name);
+    return undefined;
+  }
+  const values = await loader.data(name, [offset + count, hidden], { rows: { from: offset, to: offset + count } });
+  return loader.device.upload(name, 'f32', [count, hidden], loader.storable(name, values, 'f32'));
 }
 
 /** What the layer norm `at` adds to its normed rows, times `logitScale`: zeros where it has no bias. Undefined where norms are RMS norms. */

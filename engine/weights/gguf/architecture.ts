@@ -6,7 +6,7 @@ import { falconH1 } from './falcon-h1.ts';
 import { FOUR_NORMS, gemma, gemma3, gemma3n, gemma4 } from './gemma.ts';
 import type { Architecture } from './family.ts';
 import { granite, graniteHybrid } from './granite.ts';
-import { gptNeoX, phi2 } from './gpt.ts';
+import { gpt2, gptNeoX, phi2 } from './gpt.ts';
 import type { Metadata } from './metadata.ts';
 import { nemotronH, nemotronHExperts } from './nemotron-h.ts';
 import { qwen35, qwen3Next } from './qwen3-5.ts';
@@ -285,6 +285,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['deepseek2', { modelType: 'deepseek_v3', permuted: false, activation: 'silu', ...deepseek2(experts()) }],
   ['minicpm3', { modelType: 'minicpm3', permuted: false, activation: 'silu', ...minicpm3() }],
   ['falcon-h1', { modelType: 'falcon_h1', permuted: false, activation: 'silu', ...falconH1() }],
+  ['gpt2', gpt2()],
   ['gptneox', gptNeoX()],
   ['phi2', phi2()],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],

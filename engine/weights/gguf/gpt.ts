@@ -1,9 +1,22 @@
-/** GGUF architectures of GPT's early successors (conversion/gptneox.py, phi.py). Their q, k and v are one tensor, one after the other. */
+/** GGUF architectures of GPT-2 and its early successors (conversion/gpt2.py, gptneox.py, phi.py). Their q, k and v are one tensor, one after the other. */
 import type { Architecture } from './family.ts';
 import { FUSED, rotatedShare } from './glm.ts';
 import { ropeOf } from './rope.ts';
+import { SETTING_KEYS } from './setting-keys.ts';
 
 const QKV = ['attn_qkv', FUSED.get('attn_qkv')!] as const;
+
+/** GPT-2. Its matrices are the other way round than in checkpoints, as all others are. */
+export function gpt2(): Architecture {
+  return {
+    modelType: 'gpt2',
+    permuted: false,
+    activation: 'gelu_new',
+    layerNormEps: 'layer_norm_epsilon',
+    parts: new Map([QKV]),
+    settings: (metadata, key) => ({ n_inner: metadata.everyLayer(key(SETTING_KEYS.intermediate_size)) }),
+  };
+}
 
 /**
  * Pythia and GPT-NeoX. Files do not say which GELU it is. Here it is the exact one, Pythia's; GPT-NeoX-20B has the fit by tanh, which is within 5e-4

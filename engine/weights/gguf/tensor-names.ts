@@ -10,6 +10,8 @@ import { ROPE_FACTORS } from './rope.ts';
 /** Names outside of layers. */
 const TOP: ReadonlyMap<string, string> = new Map([
   ['token_embd.weight', 'model.embed_tokens.weight'],
+  // GPT-2
+  ['position_embd.weight', 'model.embed_positions.weight'],
   ['output_norm.weight', 'model.norm.weight'],
   ['output_norm.bias', 'model.norm.bias'],
   // LFM2
