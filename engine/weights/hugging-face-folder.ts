@@ -3,6 +3,7 @@ import { EngineError } from '../errors.ts';
 import { readJsonFile, readTextFile } from '../platform/json-file.ts';
 import { describeQuantization, formatOfWeights, weightSchemesOf } from '../util/foreign-format.ts';
 import type { Json } from '../util/json.ts';
+import { byteLevelTokenizer } from './byte-level-tokenizer.ts';
 import { describeMissing } from './missing.ts';
 import { MODEL_WEIGHTS } from './model-folder.ts';
 import type { ModelFolder } from './model-folder.ts';
@@ -10,6 +11,7 @@ import type { ModelFormat, ModelPlace } from './model-format.ts';
 import { openSafetensors } from './safetensors.ts';
 
 const CONFIG = 'config.json';
+const TOKENIZER = 'tokenizer.json';
 
 /** The format of folders with a config.json that no other format recognises. */
 export const HUGGING_FACE: ModelFormat = {
@@ -27,19 +29,28 @@ export function huggingFaceFolder(place: Pick<ModelPlace, 'platform' | 'path' | 
   const { platform, path, id } = place;
   const { importModule } = platform;
   const where = (name: string): string => platform.join(path, name);
+  const files = {
+    where,
+    has: (name: string) => platform.exists(where(name)),
+    json: (name: string) => readJsonFile(platform, where(name), { optional: true }),
+    text: (name: string) => readTextFile(platform, where(name)),
+  };
   return {
     id,
     path,
     ...(format !== undefined && { format }),
     where,
-    has: (name) => platform.exists(where(name)),
+    has: files.has,
     json: async (name, options) => {
-      if (name !== CONFIG) return readJsonFile(platform, where(name), options);
+      if (name !== CONFIG) {
+        const derived = name === TOKENIZER && !(await files.has(name)) ? await byteLevelTokenizer(files) : undefined;
+        return derived ?? readJsonFile(platform, where(name), options);
+      }
       const config = await readConfig(place, options);
       refuseQuantized(where(name), config);
       return config;
     },
-    text: (name) => readTextFile(platform, where(name)),
+    text: files.text,
     weights: async (file) => {
       const config = file === undefined || file === MODEL_WEIGHTS ? await readConfig(place, { optional: true }) : {};
       return openSafetensors(platform, path, file, weightSchemesOf(config));
