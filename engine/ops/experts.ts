@@ -52,7 +52,17 @@ export const COMBINE_ROWS = defineKernel({
     scales: 'read',
     out: 'write',
   },
-  params: { c4: 'u32', k: 'u32', first_expert: 'u32', experts: 'u32', scale: 'f32', floor: 'f32', gate_stride: 'u32', gate_column: 'u32' },
+  params: {
+    c4: 'u32',
+    k: 'u32',
+    first_expert: 'u32',
+    experts: 'u32',
+    scale: 'f32',
+    floor: 'f32',
+    least: 'f32',
+    gate_stride: 'u32',
+    gate_column: 'u32',
+  },
   overrides: { WG: 'u32', NORMALISED: 'bool', HAS_RESIDUAL: 'bool', HAS_SHARED: 'bool', HAS_SCALES: 'bool' },
 });
 
@@ -119,7 +129,7 @@ export interface RouteArgs {
   readonly rows: number;
   /** Shares are sigmoids of the logits; default: a softmax over all experts. */
   readonly sigmoid?: boolean | undefined;
-  /** [E]: bias added to sigmoid scores for choosing experts, not to their shares. */
+  /** [E]: bias added to shares for choosing experts only. */
   readonly bias?: Tensor | undefined;
   /** Absent = a row may have any expert. */
   readonly groups?: ExpertGroups | undefined;
@@ -134,13 +144,13 @@ export interface ExpertGroups {
   readonly kept: number;
 }
 
-/** Fills `routes` from router logits: the k largest of each row; of equal ones the first. */
+/** Fills `routes` from router logits: the k largest of each row, with a bias of its shares; of equal ones the first. */
 export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false, bias, groups }: RouteArgs): void {
   const { shape, chosen, shares } = routes;
   const { count: experts, perRow: k } = shape;
   const stride = logits.shape[1] ?? 0;
   assert(stride >= experts && k <= experts, `route_rows: logits of ${stride} experts, ${k} of ${experts} chosen`);
-  assert(sigmoid || !bias, 'route_rows: a bias, and shares that are no sigmoids');
+  assert(sigmoid || !bias || !groups, 'route_rows: groups and a bias of shares that are no sigmoids');
   const { count = 1, kept = 1 } = groups ?? {};
   assert(experts % count === 0 && count <= MOST_GROUPS, `route_rows: ${count} groups of ${experts} experts`);
   assert(k <= (experts / count) * kept, `route_rows: ${k} experts of ${kept} groups`);
@@ -270,6 +280,8 @@ export interface ShareRule {
   readonly normalised?: boolean;
   /** Added to that sum; default 0. */
   readonly floor?: number;
+  /** The least that they are divided by; default 0. */
+  readonly least?: number;
   /** Factor of the shares; default 1. */
   readonly scale?: number;
 }
@@ -277,7 +289,7 @@ export interface ShareRule {
 /** out = residual + the weighted sum of a row's experts, of those that are held here, and of the shared expert. */
 export function combineRows(rec: Recorder, { y, routes, shares: rule = {}, scales, shared, residual, out, rows }: CombineArgs): void {
   const { shape, chosen, shares } = routes;
-  const { normalised = false, floor = 0, scale = 1 } = rule;
+  const { normalised = false, floor = 0, least = 0, scale = 1 } = rule;
   const columns = out.shape[1] ?? 0;
   assert(columns % 4 === 0 && y.shape[1] === columns, `combine_rows: ${y.shape[1]} columns into ${columns}, expected a multiple of 4`);
   const overrides = {
@@ -288,7 +300,16 @@ export function combineRows(rec: Recorder, { y, routes, shares: rule = {}, scale
     HAS_SCALES: scales ? 1 : 0,
   };
   const gate = { gate_stride: shared?.gates.shape[1] ?? 0, gate_column: shared?.column ?? 0 };
-  const params = { c4: columns / 4, k: shape.perRow, first_expert: shape.held.from, experts: sizeOf(shape.held), scale, floor, ...gate };
+  const params = {
+    c4: columns / 4,
+    k: shape.perRow,
+    first_expert: shape.held.from,
+    experts: sizeOf(shape.held),
+    scale,
+    floor,
+    least,
+    ...gate,
+  };
   const bindings = {
     y,
     chosen,

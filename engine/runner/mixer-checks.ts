@@ -265,13 +265,15 @@ const checkCombine: CheckMaker = ({ overrides = {} }, bench) => {
   const normalised = is('NORMALISED');
   const before = is('HAS_RESIDUAL') ? residual.values : new Float32Array(rows * columns);
   const shared = { rows: sharedRows.values, gates: Float32Array.from({ length: rows }, (_, t) => gates.values[2 * t + 1]!) };
-  const options = { k: PER_ROW, columns, normalised, isHeld: () => true, ...(is('HAS_SCALES') && { scales: scales.values }), ...(is('HAS_SHARED') && { shared }) }; // prettier-ignore
+  // Two rows have shares of a smaller sum.
+  const rule = { normalised, least: 0.5 };
+  const options = { k: PER_ROW, columns, ...rule, isHeld: () => true, ...(is('HAS_SCALES') && { scales: scales.values }), ...(is('HAS_SHARED') && { shared }) }; // prettier-ignore
   return {
     record: (rec) =>
       combineRows(rec, {
         y: y.tensor,
         routes,
-        shares: { normalised },
+        shares: rule,
         scales: is('HAS_SCALES') ? scales.tensor : undefined,
         shared: is('HAS_SHARED') ? { rows: sharedRows.tensor, gates: gates.tensor, column: 1 } : undefined,
         residual: is('HAS_RESIDUAL') ? residual.tensor : undefined,

@@ -1,7 +1,7 @@
 // out[t, :] = residual[t, :] + scale * sum_j share[t, j] * y[t k + j, :] over those of row t's k experts that this rank holds.
 //
 // y [T k, C4], shared_rows, residual and out [T, C4] of vec4; chosen and shares [T, k]. With NORMALISED the shares of all k are divided by
-// their sum + floor. With HAS_SCALES share[t, j] is also multiplied by scales[chosen[t, j]]; scales [experts]. With HAS_SHARED
+// their sum + floor, or by `least` where that is larger. With HAS_SCALES share[t, j] is also multiplied by scales[chosen[t, j]]; scales [experts]. With HAS_SHARED
 // sigmoid(gates[t, gate_column]) * shared_rows[t, :] is added, the output of an expert that processes every row; gates [T, gate_stride].
 // One invocation per four channels; grid (C4 / WG, T). Reference: test/reference/experts.ts.
 override WG: u32;
@@ -17,6 +17,7 @@ struct Params {
   experts: u32,
   scale: f32,
   floor: f32,
+  least: f32,
   gate_stride: u32,
   gate_column: u32,
 }
@@ -43,6 +44,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var j = 0u; j < params.k; j++) {
       total += shares[first + j];
     }
+    total = max(total, params.least);
   }
   var sum = vec4<f32>();
   for (var j = 0u; j < params.k; j++) {

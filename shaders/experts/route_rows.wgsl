@@ -2,7 +2,7 @@
 // (Shazeer 2017, https://arxiv.org/abs/1701.06538).
 //
 // With SIGMOID shares are the sigmoids of the logits instead (DeepSeek-V3, https://arxiv.org/abs/2412.19437). With HAS_BIAS experts are
-// chosen by share plus bias [E], which needs SIGMOID. With HAS_GROUPS the experts are in `groups` of adjacent ones, and those of the
+// chosen by share plus bias [E] (ibid.; of a softmax: ERNIE 4.5, transformers, Ernie4_5_MoeTopKRouter). With HAS_GROUPS the experts are in `groups` of adjacent ones, and those of the
 // kept_groups with the largest sums of their best two scores are chosen from (ibid.), or without SIGMOID of those with the largest scores
 // (DeepSeek-V2, https://arxiv.org/abs/2405.04434). Of equal experts or groups the first is chosen. The logits are the first E of
 // `stride` columns of logits [T, stride]; chosen and shares [T, k].
@@ -35,29 +35,49 @@ fn sigmoid(x: f32) -> f32 {
   return 1.0 / (1.0 + exp(-x));
 }
 
-// The score by which an expert is chosen.
-fn score(first: u32, expert: u32) -> f32 {
+// A row's largest logit, and what exponentials of the others less that sum to.
+struct Softmax {
+  largest: f32,
+  sum: f32,
+}
+
+fn softmax(first: u32) -> Softmax {
+  var all = Softmax(logits[first], 0.0);
+  for (var i = 1u; i < params.experts; i++) {
+    all.largest = max(all.largest, logits[first + i]);
+  }
+  for (var i = 0u; i < params.experts; i++) {
+    all.sum += exp(logits[first + i] - all.largest);
+  }
+  return all;
+}
+
+// The score by which an expert is chosen: without a bias the logits' order is that of a softmax, so `all` is not read.
+fn score(first: u32, expert: u32, all: Softmax) -> f32 {
   var found = logits[first + expert];
   if (SIGMOID) {
     found = sigmoid(found);
   }
   if (HAS_BIAS) {
+    if (!SIGMOID) {
+      found = exp(found - all.largest) / all.sum;
+    }
     found += bias[expert];
   }
   return found;
 }
 
 // The groups that a row's experts are chosen from, a bit each.
-fn kept_groups(first: u32, size: u32) -> u32 {
+fn kept_groups(first: u32, size: u32, all: Softmax) -> u32 {
   var sums: array<f32, MOST_GROUPS>;
   for (var group = 0u; group < params.groups; group++) {
     let start = group * size;
-    let one = score(first, start);
-    let other = score(first, start + 1u);
+    let one = score(first, start, all);
+    let other = score(first, start + 1u, all);
     var best = max(one, other);
     var second = min(one, other);
     for (var i = start + 2u; i < start + size; i++) {
-      let found = score(first, i);
+      let found = score(first, i, all);
       second = max(second, min(best, found));
       best = max(best, found);
     }
@@ -83,21 +103,25 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   }
   let first = row * params.stride;
   let size = params.experts / params.groups;
+  var all = Softmax();
+  if (HAS_BIAS && !SIGMOID) {
+    all = softmax(first);
+  }
   var kept = 0xffffffffu;
   if (HAS_GROUPS) {
-    kept = kept_groups(first, size);
+    kept = kept_groups(first, size, all);
     if (((kept >> (expert / size)) & 1u) == 0u) {
       return;
     }
   }
-  let mine = score(first, expert);
+  let mine = score(first, expert, all);
   var largest = logits[first + expert];
   var rank = 0u;
   for (var i = 0u; i < params.experts; i++) {
     if (HAS_GROUPS && ((kept >> (i / size)) & 1u) == 0u) {
       continue;
     }
-    let other = score(first, i);
+    let other = score(first, i, all);
     largest = max(largest, logits[first + i]);
     rank += u32(other > mine || (other == mine && i < expert));
   }

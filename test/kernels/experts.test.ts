@@ -245,6 +245,38 @@ function sharedCase({ rows, experts, k }: Shape, columns: number): KernelCase {
   };
 }
 
+/** Shares of rows whose sum is less than what they are divided by at least, and of others. */
+function leastCase({ rows, experts, k }: Shape, columns: number): KernelCase {
+  return {
+    name: `combine_rows sums ${k} of ${experts} experts of ${rows} rows of ${columns}, divided by a half at least`,
+    build(rng) {
+      const [y, residual] = [randomTensor(rng, [rows * k, columns]), randomTensor(rng, [rows, columns])];
+      const { chosen, shares } = reference.routes(randomTensor(rng, [rows, experts]).values, experts, k);
+      const rule = { normalised: true, least: 0.5 };
+      // The sums of every other row are small.
+      const some = Float32Array.from(shares, (share, pair) => (Math.floor(pair / k) % 2 === 0 ? share : share / 4));
+      return {
+        inputs: {
+          y,
+          residual,
+          chosen: { dtype: 'u32', shape: [rows * k], values: chosen },
+          shares: { dtype: 'f32', shape: [rows * k], values: some },
+        },
+        outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
+        run(rec, t, device) {
+          const shape = { count: experts, perRow: k, held: { from: 0, to: experts } };
+          const made = createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), shape, rows);
+          const routes = { ...made, chosen: t['chosen']!, shares: t['shares']! };
+          combineRows(rec, { y: t['y']!, routes, shares: rule, residual: t['residual']!, out: t['out']!, rows });
+        },
+        expected: {
+          out: reference.combine(y.values, residual.values, { chosen, shares: some }, { k, columns, ...rule, isHeld: () => true }),
+        },
+      };
+    },
+  };
+}
+
 type Random = ReturnType<typeof randomTensor>;
 
 function combineCase({ rows, experts, k, held = { from: 0, to: experts } }: Shape, columns: number, normalised: boolean): KernelCase {
@@ -326,6 +358,8 @@ describeKernels('experts', [
   routeCase(HERE),
   choiceCase({ rows: 9, experts: 5, k: 2 }),
   choiceCase({ rows: 33, experts: 32, k: 4 }, { hasBias: true }),
+  choiceCase({ rows: 33, experts: 64, k: 6 }, { sigmoid: false, hasBias: true }),
+  choiceCase({ rows: 2, experts: 70, k: 8 }, { sigmoid: false, hasBias: true }),
   choiceCase({ rows: 9, experts: 8, k: 3 }, { hasBias: true, groups: { count: 4, kept: 2 } }),
   choiceCase({ rows: 33, experts: 256, k: 8 }, { hasBias: true, groups: { count: 8, kept: 4 } }),
   choiceCase({ rows: 3, experts: 64, k: 5 }, { groups: { count: 32, kept: 3 } }),
@@ -334,5 +368,6 @@ describeKernels('experts', [
   combineCase({ rows: 3, experts: 7, k: 3 }, 260, false),
   combineCase(HERE, 12, true),
   sharedCase({ rows: 5, experts: 5, k: 2 }, 36),
+  leastCase({ rows: 9, experts: 7, k: 3 }, 36),
   gateCase,
 ]);

@@ -169,7 +169,7 @@ export async function loadExperts(loader: WeightLoader, at: string, hidden: numb
     config,
     routerBias: hasBias ? await loader.tensor(`${at}.gate.bias`, [count]) : undefined,
     router: await loader.as(floatStorage('f32')).mergedLinear(`${at}.router`, routers, hidden),
-    choiceBias: routing?.hasBias ? await loader.tensor(`${at}.expert_bias`, [count]) : undefined,
+    choiceBias: routing?.hasBias ? await choiceBias(loader, `${at}.expert_bias`, count) : undefined,
     gateUp: await loader.mergedLinear(`${at}.gate_up`, gateUp, hidden),
     gateUpBias: await (fused ? biases(['gate_up', 2 * intermediate]) : biases(['gate', intermediate], ['up', intermediate])),
     segments: fused || isPlain ? 1 : 2,
@@ -177,6 +177,11 @@ export async function loadExperts(loader: WeightLoader, at: string, hidden: numb
     downBias: await biases(['down', hidden]),
     scales: hasScales ? await loader.tensor(`${at}.expert_scales`, [count]) : undefined,
   };
+}
+
+/** A router's bias [count], which ERNIE's files have as a matrix of one row. */
+async function choiceBias(loader: WeightLoader, name: string, count: number): Promise<Tensor> {
+  return loader.tensor(name, loader.shape(name).length > 1 ? [1, count] : [count]);
 }
 
 /**

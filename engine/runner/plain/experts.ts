@@ -10,8 +10,8 @@ interface RouteOptions {
 
 /**
  * Chooses the k largest of the first E columns of each row of logits [T, stride], best first and of equal ones the first, with their
- * shares: probabilities in a softmax over all, or with `sigmoid` sigmoids of the logits, to which a bias [E] is added for choosing, and
- * of which with `groups` only those of the `kept` groups are chosen whose best two sum to most, or without `sigmoid` whose best is largest.
+ * shares: probabilities in a softmax over all, or with `sigmoid` sigmoids of the logits, to either of which a bias [E] is added for
+ * choosing. With `groups` only those of the `kept` groups are chosen whose best two sum to most, or without `sigmoid` whose best is largest.
  */
 export function routes(
   logits: ArrayLike<number>,
@@ -25,7 +25,7 @@ export function routes(
     const most = Math.max(...row);
     const sum = row.reduce((total, value) => total + Math.exp(value - most), 0);
     const share = row.map((value) => (sigmoid ? 1 / (1 + Math.exp(-value)) : Math.exp(value - most) / sum));
-    const score = (e: number): number => (sigmoid ? share[e]! + (bias?.[e] ?? 0) : row[e]!);
+    const score = (e: number): number => (sigmoid || bias ? share[e]! + (bias?.[e] ?? 0) : row[e]!);
     const open =
       groups &&
       bestGroups(
@@ -83,6 +83,8 @@ interface Combined {
   readonly normalised: boolean;
   /** Added to the sum that shares are divided by. */
   readonly floor?: number;
+  /** The least that they are divided by. */
+  readonly least?: number;
   readonly scale?: number;
   /** By expert: factor of its share. */
   readonly scales?: ArrayLike<number>;
@@ -99,14 +101,14 @@ export function combine(
   y: ArrayLike<number>,
   residual: ArrayLike<number>,
   { chosen, shares }: { readonly chosen: readonly number[]; readonly shares: ArrayLike<number> },
-  { k, columns, normalised, floor = 0, scale = 1, scales, shared, isHeld }: Combined,
+  { k, columns, normalised, floor = 0, least = 0, scale = 1, scales, shared, isHeld }: Combined,
 ): Float64Array {
   const out = Float64Array.from(residual);
   chosen.forEach((expert, pair) => {
     const row = Math.floor(pair / k);
     let total = floor;
     for (let j = 0; j < k; j++) total += shares[row * k + j]!;
-    const share = scale * (scales?.[expert] ?? 1) * (normalised ? shares[pair]! / total : shares[pair]!);
+    const share = scale * (scales?.[expert] ?? 1) * (normalised ? shares[pair]! / Math.max(total, least) : shares[pair]!);
     if (isHeld(expert)) for (let c = 0; c < columns; c++) out[row * columns + c] = out[row * columns + c]! + share * y[pair * columns + c]!;
   });
   if (shared) out.forEach((value, i) => (out[i] = value + shared.rows[i]! / (1 + Math.exp(-shared.gates[Math.floor(i / columns)]!))));
