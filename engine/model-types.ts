@@ -58,7 +58,9 @@ export const MODEL_TYPES = {
   stablelm: { task: 'chat', family: 'stablelm' },
   nemotron: { task: 'chat', family: 'nemotron' },
   ernie4_5: { task: 'chat', family: 'ernie4-5' },
+  ernie4_5_moe: { task: 'chat', family: 'ernie4-5-moe' },
   hunyuan_v1_dense: { task: 'chat', family: 'hunyuan' },
+  hunyuan_v1_moe: { task: 'chat', family: 'hunyuan-moe' },
   seed_oss: { task: 'chat', family: 'seed-oss' },
   exaone4: { task: 'chat', family: 'exaone4' },
   nemotron_h: { task: 'chat', family: 'nemotron-h' },
@@ -71,6 +73,8 @@ export const MODEL_TYPES = {
   phi: { task: 'chat', family: 'phi' },
   gpt2: { task: 'chat', family: 'gpt2' },
   opt: { task: 'chat', family: 'opt' },
+  minimax_m2: { task: 'chat', family: 'minimax-m2' },
+  dots1: { task: 'chat', family: 'dots1' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

@@ -11,7 +11,7 @@ const WITHOUT_DEVICES = [
   'examples-library',
   'browser/{answers,failure,find-model,hub-token}',
   'fuzz/*',
-  'models/{lfm2,olmo,phi3}',
+  'models/{expert-settings,lfm2,olmo,phi3}',
   'parallel/rank-port',
   'results',
 ];
@@ -43,7 +43,7 @@ const COMPILING = {
   plain: ['test/engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage,tuning}.test.ts'],
   devices: [
     'test/e2e/gguf.test.ts',
-    'test/models/{bad-checkpoints,batch-invariance-random,bytes-read,families,gemma4,gguf,gpt,gguf-{deepseek,dense,experts,falcon-h1,families,gpt,granite,layer-norm,nemotron-h,routers,small-types},granite-hybrid,gpt-oss,qwen3-5*,qwen3-moe,windows}.test.ts',
+    'test/models/{bad-checkpoints,batch-invariance-random,bytes-read,families,gemma4,gguf,gpt,gguf-{biased-routers,deepseek,dense,experts,falcon-h1,families,gpt,granite,layer-norm,nemotron-h,routers,small-types},granite-hybrid,gpt-oss,qwen3-5*,qwen3-moe,windows}.test.ts',
     'test/parallel/{kernels,split}.test.ts',
   ],
 };

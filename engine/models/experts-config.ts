@@ -2,7 +2,7 @@
 import { EngineError } from '../errors.ts';
 import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
-import { integer } from './config-fields.ts';
+import { integer, number } from './config-fields.ts';
 import { MOST_GROUPS } from '../ops/experts.ts';
 import type { ExpertGroups } from '../ops/experts.ts';
 import type { ExpertsConfig } from './layers/mlp.ts';
@@ -64,6 +64,22 @@ export function expertGroups(json: Json, { count, perRow }: Pick<ExpertDefaults,
   if (kept === groups) return undefined;
   if (count / groups >= 2) return { count: groups, kept };
   throw new EngineError('unsupported', `config.json: n_group is ${groups} of ${count} experts, expected groups of at least 2`);
+}
+
+/** Added to the sum of a row's shares before dividing by it (transformers, DeepseekV3TopkRouter). */
+const SHARES_FLOOR = 1e-20;
+
+/** Experts beside shared ones in all layers after the first `first_k_dense_replace`, chosen by sigmoids and a bias, by the fields of DeepSeek-V3. */
+export function sigmoidExperts(json: Json, layers: number, defaults: ExpertDefaults): ExpertsConfig {
+  const sizes = expertSizes({ ...json, num_experts: json['n_routed_experts'] }, defaults);
+  const dense = number(json, 'first_k_dense_replace', 1);
+  return {
+    ...sizes,
+    routing: { sigmoid: true, hasBias: true, groups: expertGroups(json, sizes) },
+    shares: { normalised: json['norm_topk_prob'] !== false, floor: SHARES_FLOOR, scale: number(json, 'routed_scaling_factor', 1) },
+    hasShared: 'ungated',
+    layers: Array.from({ length: layers }, (_, layer) => layer >= dense),
+  };
 }
 
 /** The config with experts in every layer, of as many columns as its MLP would have; `normalised`: the shares of a row's experts sum to 1. */

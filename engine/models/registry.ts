@@ -6,7 +6,9 @@ import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { COHERE } from './cohere/cohere.ts';
 import { DEEPSEEK } from './deepseek/deepseek.ts';
+import { DOTS1 } from './dots1/dots1.ts';
 import { ERNIE4_5 } from './ernie4-5/ernie4-5.ts';
+import { ERNIE4_5_MOE } from './ernie4-5-moe/ernie4-5-moe.ts';
 import { EXAONE4 } from './exaone4/exaone4.ts';
 import { FALCON_H1 } from './falcon-h1/falcon-h1.ts';
 import { GEMMA } from './gemma/gemma.ts';
@@ -22,9 +24,11 @@ import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
 import { GRANITE_HYBRID } from './granite-hybrid/granite-hybrid.ts';
 import { GRANITE_MOE } from './granitemoe/granitemoe.ts';
 import { HUNYUAN } from './hunyuan/hunyuan.ts';
+import { HUNYUAN_MOE } from './hunyuan-moe/hunyuan-moe.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
 import { MINICPM3 } from './minicpm3/minicpm3.ts';
+import { MINIMAX_M2 } from './minimax-m2/minimax-m2.ts';
 import { MINISTRAL } from './ministral/ministral.ts';
 import { MIXTRAL } from './mixtral/mixtral.ts';
 import { NEMOTRON } from './nemotron/nemotron.ts';
@@ -51,12 +55,16 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   arcee: ARCEE,
   cohere: COHERE,
   deepseek: DEEPSEEK,
+  dots1: DOTS1,
   'ernie4-5': ERNIE4_5,
+  'ernie4-5-moe': ERNIE4_5_MOE,
   exaone4: EXAONE4,
   'falcon-h1': FALCON_H1,
   'granite-hybrid': GRANITE_HYBRID,
   hunyuan: HUNYUAN,
+  'hunyuan-moe': HUNYUAN_MOE,
   minicpm3: MINICPM3,
+  'minimax-m2': MINIMAX_M2,
   ministral: MINISTRAL,
   mixtral: MIXTRAL,
   nemotron: NEMOTRON,

@@ -197,7 +197,7 @@ test('every architecture is of a model that has a decoder', async () => {
     const more = {
       'general.architecture': text(name),
       ...layerNorms,
-      ...(/moe$|^gpt-oss$|^qwen3next$/.test(name) && experts),
+      ...(/moe$|^gpt-oss$|^qwen3next$|^dots1$|^minimax-m2$/.test(name) && experts),
       ...(/^qwen3(5|next)/.test(name) && recurrent),
       ...(name.startsWith('lfm2') && convolutions),
       ...(/^granitehybrid$|^nemotron_h|^falcon-h1$/.test(name) && mamba),

@@ -459,6 +459,44 @@ MODELS = {
     "opt": dict(
         COMMON, model_type="opt", seed=7, hidden_size=32, num_attention_heads=4, ffn_dim=96, word_embed_proj_dim=32, dropout=0.0, tie_word_embeddings=False,
     ),
+    # The shape of ERNIE-4.5-21B-A3B: seven experts in every layer but the first, three a row by a softmax and a bias, beside two of all rows; pairs of adjacent
+    # channels, five query heads on one of keys.
+    "ernie4_5_moe": dict(
+        COMMON, model_type="ernie4_5_moe", seed=33, hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=1, intermediate_size=64,
+        moe_intermediate_size=20, moe_num_experts=7, moe_k=3, tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Experts in one layer of three, no shared ones, sums of shares that are less than what they are divided by; three query heads on one of keys.
+    "ernie4_5_moe-apart": dict(
+        COMMON, model_type="ernie4_5_moe", seed=37, hidden_size=48, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, intermediate_size=64,
+        moe_intermediate_size=20, moe_num_experts=5, moe_k=2, moe_num_shared_experts=0, moe_layer_start_index=0, moe_layer_end_index=1, moe_layer_interval=2,
+        moe_norm_min=0.95, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # The shape of MiniMax-M2: norms over all heads before the rotation of half of a head; eight experts in every layer, three a row by sigmoids and a bias; five
+    # query heads on one of keys.
+    "minimax_m2": dict(
+        COMMON, model_type="minimax_m2", seed=45, hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=32,
+        num_local_experts=8, num_experts_per_tok=3, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+    ),
+    # The shape of dots.llm1: norms of heads, eight experts behind the first layer, three a row by sigmoids and a bias, beside two of all rows.
+    "dots1": dict(
+        COMMON, model_type="dots1", seed=37, hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=5, intermediate_size=64,
+        moe_intermediate_size=20, n_routed_experts=8, n_shared_experts=2, num_experts_per_tok=3, first_k_dense_replace=1, norm_topk_prob=True,
+        routed_scaling_factor=2.5, sliding_window=None, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Experts of the best two of four groups, shares that are not normalised, biases in attention, a window of 11 in the last layer; three query heads on one of keys.
+    "dots1-groups": dict(
+        COMMON, model_type="dots1", seed=38, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=44, attention_bias=True,
+        moe_intermediate_size=20, n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=3, n_group=4, topk_group=2, norm_topk_prob=False,
+        routed_scaling_factor=0.7, sliding_window=11, max_window_layers=1, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # The shape of Hunyuan-A13B: norms of queries and keys behind the rotation, whose base is stretched; seven experts, three a row, beside an MLP, all of as many
+    # columns; five query heads on one of keys.
+    "hunyuan_v1_moe": dict(
+        COMMON, model_type="hunyuan_v1_moe", seed=41, hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=32,
+        num_experts=7, moe_topk=[3, 3], tie_word_embeddings=True, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, factor=1.0, alpha=50.0),
+    ),
 }
 
 
@@ -495,6 +533,9 @@ def randomise(model, seed):
             # Gemma 4's router reads what is normed and divided by the root of its channels; experts have scales.
             if name.endswith(("router.scale", "router.per_expert_scale")):
                 parameter.copy_(((6 if name.endswith("router.scale") else 1) * (1 + 0.3 * value)).half().float())
+            # Beside probabilities: ERNIE's is a parameter.
+            if name.endswith("e_score_correction_bias"):
+                parameter.copy_((0.1 * value).half().float())
             # Of a head's scores.
             if name.endswith("sinks"):
                 parameter.copy_((2 * value).half().float())

@@ -1,7 +1,6 @@
 import type { Json } from '../../util/json.ts';
-import { integer, number } from '../config-fields.ts';
-import { expertGroups, expertSizes, withSharedExpert } from '../experts-config.ts';
-import type { ExpertsConfig } from '../layers/mlp.ts';
+import { integer } from '../config-fields.ts';
+import { sigmoidExperts, withSharedExpert } from '../experts-config.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { parseRope } from '../rope-config.ts';
@@ -19,8 +18,6 @@ export const DEFAULTS = {
   partial_rotary_factor: 0.5,
 };
 const EXPERTS = { count: 128, perRow: 8, intermediate: 1408 };
-/** Added to the sum of a row's shares before dividing by it (transformers, Glm4MoeTopkRouter). */
-const SHARES_FLOOR = 1e-20;
 
 /** Reads config.json of GLM with experts. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
 export function parseGlm4MoeConfig(json: Json): DecoderStackConfig {
@@ -29,20 +26,7 @@ export function parseGlm4MoeConfig(json: Json): DecoderStackConfig {
   const unread = { partial_rotary_factor: undefined, rope_parameters: undefined, rope_scaling: undefined, rope_theta: undefined };
   const config = parseLlamaConfig({ ...settings, ...unread, model_type: 'llama' });
   const rope = parseRope(settings, config.headDim, { partial: true });
-  const experts = expertsOf(settings, config.layers);
+  const experts = sigmoidExperts(settings, config.layers, EXPERTS);
   const shared = experts.intermediate * integer(settings, 'n_shared_experts', 1);
   return withSharedExpert({ ...config, rope, outputBias: false, qkNorm: json['use_qk_norm'] === true }, experts, shared);
-}
-
-/** Experts in all layers after the first `first_k_dense_replace`, chosen by sigmoids and a bias. */
-function expertsOf(json: Json, layers: number): ExpertsConfig {
-  const sizes = expertSizes({ ...json, num_experts: json['n_routed_experts'] }, EXPERTS);
-  const dense = number(json, 'first_k_dense_replace', 1);
-  return {
-    ...sizes,
-    routing: { sigmoid: true, hasBias: true, groups: expertGroups(json, sizes) },
-    shares: { normalised: json['norm_topk_prob'] !== false, floor: SHARES_FLOOR, scale: number(json, 'routed_scaling_factor', 1) },
-    hasShared: 'ungated',
-    layers: Array.from({ length: layers }, (_, layer) => layer >= dense),
-  };
 }

@@ -17,7 +17,7 @@ export function parseHunyuanConfig(json: Json): DecoderStackConfig {
 const STACK = decoderStack({ parseConfig: parseHunyuanConfig, mlp: gatedMlp('silu') });
 
 /** Hunyuan's tensor names, mapped to those of other families. */
-const NAMES: readonly (readonly [RegExp, string])[] = [
+export const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\.query_layernorm\./, '.q_norm.'],
   [/\.key_layernorm\./, '.k_norm.'],
 ];

@@ -11,6 +11,7 @@ import { parseRope } from '../rope-config.ts';
  * as given.
  */
 const DEFAULTS: Readonly<Record<string, Json>> = {
+  dots1: { sliding_window: 4096, max_window_layers: 62 },
   arcee: { max_position_embeddings: 4096, rms_norm_eps: 1e-5 },
   mistral: { num_key_value_heads: 8, max_position_embeddings: 131_072, sliding_window: 4096 },
   ministral3: { num_key_value_heads: 8, head_dim: 128 },
@@ -93,7 +94,7 @@ export function parseLlamaConfig(given: Json): DecoderStackConfig {
     kinds: layerKinds(json, type, layers, rope),
     qkvBias: type === 'qwen2' || json['attention_bias'] === true,
     outputBias: type !== 'qwen2' && json['attention_bias'] === true,
-    qkNorm: type === 'qwen3' || type === 'qwen3_moe',
+    qkNorm: type === 'qwen3' || type === 'qwen3_moe' || type === 'dots1',
     tied: typeof json['tie_word_embeddings'] === 'boolean' ? json['tie_word_embeddings'] : undefined,
     eosTokenIds: tokenIds(json['eos_token_id']),
     ...(GRANITES.includes(type) && multipliers(json)),
@@ -105,7 +106,7 @@ export function parseLlamaConfig(given: Json): DecoderStackConfig {
  * and of SmolLM3's layers without rotary embedding; undefined where all layers are alike.
  */
 function layerKinds(json: Json, type: string, layers: number, rope: RopeConfig): readonly LayerKind[] | undefined {
-  const isQwen = type === 'qwen2' || type === 'qwen3';
+  const isQwen = type === 'qwen2' || type === 'qwen3' || type === 'dots1';
   const types = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
   const rotated = type === 'smollm3' ? rotatedLayers(json, layers) : undefined;
   const withoutWindows = WITHOUT_WINDOWS.includes(type);

@@ -19,7 +19,7 @@ export function parseMixtralConfig(json: Json): DecoderStackConfig {
 const STACK = decoderStack({ parseConfig: parseMixtralConfig, mlp: expertMlp('silu') });
 
 /** Mixtral's tensor names, mapped to those of other families. */
-const NAMES: readonly (readonly [RegExp, string])[] = [
+export const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\.block_sparse_moe\./, '.mlp.'],
   [/\.w1\./, '.gate_proj.'],
   [/\.w3\./, '.up_proj.'],

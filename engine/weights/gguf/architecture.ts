@@ -13,7 +13,15 @@ import { qwen35, qwen3Next } from './qwen3-5.ts';
 import { ropeOf } from './rope.ts';
 import { FUSED, glm } from './glm.ts';
 import { SETTING_KEYS as KEYS } from './setting-keys.ts';
-import { glm4Experts, qwen2Experts, withGatedExpert } from './shared-experts.ts';
+import {
+  dots1Experts,
+  ernieExperts,
+  glm4Experts,
+  hunyuanExperts,
+  miniMaxExperts,
+  qwen2Experts,
+  withGatedExpert,
+} from './shared-experts.ts';
 
 /**
  * OLMo's norms, after each half of a layer. An OLMo 2 file with a sliding window is an OLMo 3, in which every fourth layer has full
@@ -277,8 +285,10 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['stablelm', stablelm()],
   ['nemotron', { modelType: 'nemotron', permuted: false, activation: 'relu2', layerNormEps: 'norm_eps', normOffset: 1 }],
   ['ernie4_5', ernie()],
+  ['ernie4_5-moe', { modelType: 'ernie4_5_moe', permuted: false, activation: 'silu', ...ernieExperts(experts()) }],
   // The base of a file has its alpha in it, and its norms come behind the rotation.
   ['hunyuan-dense', { modelType: 'hunyuan_v1_dense', permuted: false, activation: 'silu' }],
+  ['hunyuan-moe', { modelType: 'hunyuan_v1_moe', permuted: false, activation: 'silu', ...hunyuanExperts(experts()) }],
   ['seed_oss', seedOss()],
   ['nemotron_h', { modelType: 'nemotron_h', permuted: false, activation: 'relu2', ...nemotronH() }],
   ['nemotron_h_moe', { modelType: 'nemotron_h', permuted: false, activation: 'relu2', ...nemotronHExperts(experts('sigmoid')) }],
@@ -295,6 +305,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['chatglm', glm('glm')],
   ['glm4', glm('glm4')],
   ['glm4moe', { modelType: 'glm4_moe', permuted: false, activation: 'silu', ...glm4Experts(experts('sigmoid')) }],
+  ['dots1', { modelType: 'dots1', permuted: false, activation: 'silu', ...dots1Experts(experts('sigmoid')) }],
+  ['minimax-m2', { modelType: 'minimax_m2', permuted: false, activation: 'silu', ...miniMaxExperts(experts('sigmoid')) }],
   ['lfm2', { modelType: 'lfm2', permuted: false, activation: 'silu', ...lfm2() }],
   ['lfm2moe', { modelType: 'lfm2_moe', permuted: false, activation: 'silu', ...withExperts(lfm2(), lfm2Experts()) }],
   ['gpt-oss', { modelType: 'gpt_oss', permuted: false, activation: 'silu', ...gptOss() }],

@@ -84,7 +84,7 @@ const NAMES: readonly (readonly [names: readonly string[], is: PreTokenizer])[] 
   [['qwen35'], { patterns: [QWEN35], composed: true }],
   [['deepseek-r1-qwen', 'stablelm2', 'megrez', 'hunyuan', 'kormo'], { patterns: [QWEN2] }],
   [['tekken'], { patterns: [TEKKEN], ignoreMerges: true, addBos: true }],
-  [['gpt-4o', 'llama4'], { patterns: [GPT4O] }],
+  [['gpt-4o', 'llama4', 'minimax-m2'], { patterns: [GPT4O] }],
   [['kimi-k2'], { patterns: [KIMI] }],
   [['seed-coder'], { patterns: [SEED_CODER] }],
   [['poro-chat'], { patterns: [PORO] }],
