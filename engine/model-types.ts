@@ -51,6 +51,7 @@ export const MODEL_TYPES = {
   olmo2: { task: 'chat', family: 'olmo' },
   olmo3: { task: 'chat', family: 'olmo' },
   olmoe: { task: 'chat', family: 'olmoe' },
+  flex_olmo: { task: 'chat', family: 'flex-olmo' },
   phi3: { task: 'chat', family: 'phi3' },
   cohere: { task: 'chat', family: 'cohere' },
   cohere2: { task: 'chat', family: 'cohere' },

@@ -11,6 +11,7 @@ import { ERNIE4_5 } from './ernie4-5/ernie4-5.ts';
 import { ERNIE4_5_MOE } from './ernie4-5-moe/ernie4-5-moe.ts';
 import { EXAONE4 } from './exaone4/exaone4.ts';
 import { FALCON_H1 } from './falcon-h1/falcon-h1.ts';
+import { FLEX_OLMO } from './flex-olmo/flex-olmo.ts';
 import { GEMMA } from './gemma/gemma.ts';
 import { GEMMA1 } from './gemma1/gemma1.ts';
 import { GEMMA3N } from './gemma3n/gemma3n.ts';
@@ -60,6 +61,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   'ernie4-5-moe': ERNIE4_5_MOE,
   exaone4: EXAONE4,
   'falcon-h1': FALCON_H1,
+  'flex-olmo': FLEX_OLMO,
   'granite-hybrid': GRANITE_HYBRID,
   hunyuan: HUNYUAN,
   'hunyuan-moe': HUNYUAN_MOE,

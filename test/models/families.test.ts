@@ -46,6 +46,7 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   olmo3: { tpSize: FULL_NORMS },
   olmoe: { tpSize: FULL_NORMS },
   minimax_m2: { tpSize: FULL_NORMS },
+  flex_olmo: { tpSize: FULL_NORMS },
   qwen3_5: { tpSize: RECURRENT, ppSize: RECURRENT },
   'qwen3_5-last': { tpSize: RECURRENT, ppSize: RECURRENT },
   qwen3_5_moe: { tpSize: RECURRENT, ppSize: RECURRENT },

@@ -96,6 +96,7 @@ ROPES = {
     "mixtral": [dict(NO_ROPE), dict(rope_parameters=YARN)],
     "granitemoe": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0)],
     "olmoe": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
+    "flex_olmo": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "lfm2": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "lfm2_moe": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "gpt_oss": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(YARN, rope_theta=150000.0)), dict(NO_ROPE, rope_scaling=dict(rope_type="yarn", factor=4.0))],

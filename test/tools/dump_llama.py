@@ -497,6 +497,11 @@ MODELS = {
         COMMON, model_type="hunyuan_v1_moe", seed=41, hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=32,
         num_experts=7, moe_topk=[3, 3], tie_word_embeddings=True, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, factor=1.0, alpha=50.0),
     ),
+    # Norms behind the halves, and over all heads; five experts, two a row, shares as the router gives them; three query heads on one of keys.
+    "flex_olmo": dict(
+        COMMON, model_type="flex_olmo", seed=51, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=32,
+        num_experts=5, num_experts_per_tok=2, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 

@@ -30,6 +30,7 @@ const THETAS: Readonly<Record<string, number>> = {
   cohere: 500_000,
   gpt_oss: 150_000,
   ernie4_5: 500_000,
+  flex_olmo: 500_000,
 };
 /** Types that rotate a part of a head's channels where the file says so. */
 const PARTIAL = ['phi', 'phi3', 'stablelm', 'nemotron', 'glm', 'glm4', 'gpt_neox'];
@@ -42,6 +43,7 @@ const WITHOUT_WINDOWS = [
   'arcee',
   'olmo2',
   'olmoe',
+  'flex_olmo',
   'gemma',
   'lfm2',
   'lfm2_moe',

@@ -1,7 +1,7 @@
 import type { Json } from '../../util/json.ts';
 import { integer, layerTypes, number } from '../config-fields.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
-import type { DecoderStackConfig } from '../layers/stack-config.ts';
+import type { DecoderStackConfig, LayerNorms } from '../layers/stack-config.ts';
 import { gatedMlp } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { readRopes } from '../rope-config.ts';
@@ -25,6 +25,9 @@ export function parseOlmoConfig(json: Json): DecoderStackConfig {
   return { ...config, rope: full, kinds, qkNorm: 'full' };
 }
 
+/** Norms behind the halves of a layer. */
+export const NORMS: LayerNorms = { afterAttention: 'post_attention_layernorm', afterMlp: 'post_feedforward_layernorm' };
+
 /**
  * OLMo 2 and 3: Llama with norms after the halves of a layer instead of before them, and norms over all heads of queries and keys. Shapes
  * and names: MODEL.md.
@@ -32,5 +35,5 @@ export function parseOlmoConfig(json: Json): DecoderStackConfig {
 export const OLMO = decoderStack({
   parseConfig: parseOlmoConfig,
   mlp: gatedMlp('silu'),
-  norms: { afterAttention: 'post_attention_layernorm', afterMlp: 'post_feedforward_layernorm' },
+  norms: NORMS,
 });
