@@ -1,5 +1,6 @@
 /** The syntaxes in which model families write tool calls. A model's chat template, or else its vocabulary, tells which one it uses. */
 import { DEEPSEEK_MARKS, readDeepSeekCalls } from './deepseek-call.ts';
+import { readInvokeCalls } from './invoke-call.ts';
 import { BufferedCalls, JsonCall, LONGEST_HEAD, readJsonCalls } from './json-call.ts';
 import type { CallPart, TaggedCall, Tools, WholeCall } from './json-call.ts';
 import { readKeyedCall } from './keyed-call.ts';
@@ -119,6 +120,7 @@ const FORMS: readonly { readonly marks: readonly string[]; readonly token?: stri
   { marks: ['<｜tool▁calls▁begin｜>'], form: deepSeek((name) => name + DEEPSEEK_MARKS.separator, '') },
   { marks: ['<function_calls>'], form: listed('<function_calls>', '</function_calls>', buffered(readPythonCalls, readJsonCalls)) },
   { marks: ['<seed:tool_call>'], form: SEED },
+  { marks: ['<minimax:tool_call>'], form: listed('<minimax:tool_call>', '</minimax:tool_call>', buffered(readInvokeCalls, readJsonCalls)) },
   { marks: ['<TOOLCALL>'], form: listed('<TOOLCALL>', '</TOOLCALL>', buffered(readJsonCalls)) },
   { marks: ['<tool_call>', '<function='], form: { ...HERMES, tags: [HERMES_TAG, { open: '<function=', stray: '</tool_call>', read: (tools) => new XmlCall(tools, '<function=') }] } },
   { marks: ['<tool_call>', '<arg_key>'], form: { ...HERMES, tags: [{ ...HERMES_TAG, read: buffered(readKeyedCall, readJsonCalls) }] } },

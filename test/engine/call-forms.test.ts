@@ -28,6 +28,8 @@ const TEMPLATES = {
     "{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + tool['type'] + '<｜tool▁sep｜>' + tool['function']['name'] + '\\n' + '```json' + '\\n' + tool['function']['arguments'] + '\\n' + '```' + '<｜tool▁call▁end｜>'}}",
   deepSeek31:
     "{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'+ tool['function']['name'] + '<｜tool▁sep｜>' + tool['function']['arguments'] + '<｜tool▁call▁end｜>'}}",
+  miniMax:
+    '{%- set toolcall_begin_token = \'<minimax:tool_call>\' -%}<invoke name="tool-name-1">\n<parameter name="param-key-1">param-value-1</parameter>',
   granite: 'respond only with <|tool_call|> followed by a JSON list of tools used',
 } as const;
 
@@ -84,6 +86,10 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['deepSeek', 'I look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{"city": "Perth"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>time\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['weather', '{"city":"Perth"}'], now], 'I look.'],
   ['deepSeek', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>run\n```json\n{"code": "```json\\n1```"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['run', '{"code":"```json\\n1```"}']]],
   ['deepSeek31', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{"city": "Perth"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['weather', '{"city":"Perth"}'], now]],
+  ['miniMax', 'I look.\n<minimax:tool_call>\n<invoke name="weather">\n<parameter name="city">Perth</parameter>\n</invoke>\n<invoke name="time">\n</invoke>\n</minimax:tool_call>', [perth, now], 'I look.\n'],
+  ['miniMax', '<minimax:tool_call>\n<invoke name="run">\n<parameter name="code">a\n  <b></parameter></b> "</invoke>"</parameter>\n</invoke>\n</minimax:tool_call>', [['run', '{"code": "a\\n  <b></parameter></b> \\"</invoke>\\""}']]],
+  ['miniMax', '<minimax:tool_call>[{"name": "weather", "arguments": {"city": "Perth"}}]</minimax:tool_call>', [perth]],
+  ['miniMax', '<minimax:tool_call>\n<invoke name="tides">\n</invoke>\n</minimax:tool_call>', [], '<minimax:tool_call>\n<invoke name="tides">\n</invoke>\n</minimax:tool_call>'],
   ['deepSeek31', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>tides<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [], '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>tides<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>'],
   ['olmo3', "<function_calls>\nweather(city='Perth')\ntime()\n</function_calls>", [perth, now]],
   ['glm', 'Well.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Perth</arg_value>\n</tool_call>\n<tool_call>time</tool_call>', [perth, now], 'Well.\n'],
