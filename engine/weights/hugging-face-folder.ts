@@ -17,7 +17,6 @@ const TOKENIZER = 'tokenizer.json';
 export const HUGGING_FACE: ModelFormat = {
   recognises: ({ platform, path }) => platform.exists(platform.join(path, CONFIG)),
   open: async (place) => {
-    const { platform, path } = place;
     // What is wrong with config.json is said by whoever needs it.
     const config = await readConfig(place).catch(() => ({}));
     return huggingFaceFolder(place, formatOfWeights(config));
