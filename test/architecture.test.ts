@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { checkKernel } from '../engine/gpu/kernel.ts';
 import { SAMPLING_ROW } from '../engine/ops/sampling-row.ts';
 import { CUT_NAMES, SAMPLING } from '../engine/sampling.ts';
+import { expectation } from './support/browser/expectation.ts';
 import { DOCUMENTS, collectKernels, withTable } from './tools/tables.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -308,6 +309,19 @@ describe('kernels', async () => {
     );
     expect(declared.filter((line) => !/: export const [A-Z][A-Z0-9_]* = $/.test(line))).toEqual([]);
     expect(kernels).toHaveLength(declared.length);
+  });
+
+  test('their cases expect nothing that the self-test of a page cannot compare', () => {
+    const known = Object.keys(expectation(undefined));
+    const odd = filesBelow('test/kernels', '.ts').flatMap((path) => {
+      const code = withoutComments(read(path));
+      const matchers = [...code.matchAll(/\.(to(?:Be|Contain|Equal|Have|Match|Strict|Throw)\w*)\(/g)].filter(
+        ([, name]) => !known.includes(name!),
+      );
+      const others = code.matchAll(/\.toThrow\((?!\/)|\)\.(?:not|rejects|resolves)\.to/g);
+      return [...matchers, ...others].map(([what]) => `${path}: ${what}`);
+    });
+    expect(odd).toEqual([]);
   });
 
   test('every shader outside lib/ is declared, every declared file exists', () => {
