@@ -137,6 +137,8 @@ export type ChatEvent =
 export interface SpeechRequest {
   readonly text: string;
   readonly voice: string;
+  /** The language of the text: a tag (es, pt-BR), a name (Spanish), or Kokoro's letter (e). Default: the voice's own. */
+  readonly language?: string;
   /** 0.25..4; default 1. */
   readonly speed?: number;
   /** Any 64-bit integer; absent = random. The `start` event has the seed that is used. */

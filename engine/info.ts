@@ -27,8 +27,9 @@ export interface ModelInfo {
   /** speech: names of the voices, and the sample rate in Hz. */
   readonly voices?: readonly string[];
   readonly sampleRate?: number;
-  /** transcription: languages of the model, as ISO 639-1 codes, and whether it can translate speech into English. */
+  /** speech: languages that it speaks, as tags of util/speech-languages.ts. Transcription: languages that it understands, as ISO 639-1 codes. */
   readonly languages?: readonly string[];
+  /** transcription: whether it can translate speech into English. */
   readonly translates?: boolean;
   /** The model's adapter, if it is not the engine's. */
   readonly adapter?: AdapterInfo;

@@ -47,11 +47,11 @@ export async function speak(
 }
 
 /** What the recogniser hears in a WAV file, and the file's length in seconds. */
-export async function recognise(engine: Engine, path: string): Promise<{ text: string; seconds: number }> {
+export async function recognise(engine: Engine, path: string, language = 'en'): Promise<{ text: string; seconds: number }> {
   const wav = parseWav(readFileSync(path));
   const samples = resample(wavToMono(wav), wav.sampleRate, RECOGNISER_RATE);
   let text = '';
-  for await (const event of engine.transcribe({ samples, language: 'en' }, new AbortController().signal)) {
+  for await (const event of engine.transcribe({ samples, language }, new AbortController().signal)) {
     if (event.type === 'finish') text = event.text;
   }
   return { text, seconds: samples.length / RECOGNISER_RATE };

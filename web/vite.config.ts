@@ -21,6 +21,7 @@ import type { Plugin } from 'vite';
 import { describeModel, resolveConfig } from '../engine/index.ts';
 import { createBrowserPlatform } from '../engine/platform/browser.ts';
 import { PACKED_SUFFIXES } from '../server/http/packed.ts';
+import { espeakData } from './espeak.ts';
 import { grammarWasm } from './grammar-wasm.ts';
 import { sharedShaders } from './shared-shaders.ts';
 import { CHUNK_BYTES, VAD_WEIGHTS, aboutOf } from './src/models/manifest.ts';
@@ -147,7 +148,7 @@ function kernelCases(): Plugin {
 }
 
 /** What is worth compressing; fonts and weights are dense already. */
-const LOOSE = /\.(html|js|css|json|svg|wasm|webmanifest)$/;
+const LOOSE = /\.(bin|html|js|css|json|svg|wasm|webmanifest)$/;
 /** A second for the whole page; 11 takes seven for a twentieth less. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
 const PACKERS: Readonly<Record<string, (bytes: Buffer) => Promise<Buffer>>> = {
@@ -228,7 +229,7 @@ export default defineConfig({
   plugins: [modelFolder(), sharedShaders(), kernelCases(), offlineShell(), packedCopies()],
   worker: {
     format: 'es',
-    plugins: () => [sharedShaders(), grammarWasm(), kernelCases()],
+    plugins: () => [sharedShaders(), grammarWasm(), espeakData(), kernelCases()],
     rollupOptions: { treeshake: TREESHAKE, checks: CHECKS },
   },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },

@@ -1,5 +1,6 @@
 /** The platform of browsers (page or worker): `navigator.gpu`, and checkpoint files as Blobs, of which slices are read without loading the whole. */
 import { EngineError } from '../errors.ts';
+import type { EspeakPackage } from './espeak.ts';
 import { tabMemory } from './memory.ts';
 import { requestNavigatorAdapter } from './navigator-gpu.ts';
 import type { ByteSource, KeptTexts, Platform, PlatformWorker } from './platform.ts';
@@ -21,11 +22,13 @@ export interface BrowserPlatformOptions {
   readonly log?: (line: string) => void;
   /** Starts a worker that runs `serveGrammars` (index.ts), which adds 1 MB to a page. Absent: constrained requests are refused. */
   readonly grammarWorker?: () => Worker;
+  /** Opens the package of espeak-ng. Absent: speech models are refused. */
+  readonly espeak?: () => Promise<EspeakPackage>;
 }
 
 /** The platform of a page or a worker. */
 export function createBrowserPlatform(options: BrowserPlatformOptions): Platform {
-  const { shaders, file = fetchFile, list, log = () => {}, grammarWorker } = options;
+  const { shaders, file = fetchFile, list, log = () => {}, grammarWorker, espeak } = options;
   const files = new Map<string, Promise<SlicedFile | undefined>>();
   const lookUp = (path: string): Promise<SlicedFile | undefined> => {
     const known = files.get(path) ?? file(path);
@@ -49,6 +52,7 @@ export function createBrowserPlatform(options: BrowserPlatformOptions): Platform
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: async (adapter) => tabMemory(adapter, (globalThis.navigator as { deviceMemory?: number }).deviceMemory),
     ...(typeof navigator !== 'undefined' && 'storage' in navigator && { kept: ORIGIN_TEXTS }),
+    ...(espeak && { espeak }),
     ...(grammarWorker && { startGrammarWorker: () => platformWorker(grammarWorker()) }),
   };
 }

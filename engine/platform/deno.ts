@@ -2,6 +2,8 @@
 import { EngineError } from '../errors.ts';
 import { deno } from './deno-api.ts';
 import type { DenoFile, DenoNews, DenoTask } from './deno-api.ts';
+import { openEspeak } from './espeak.ts';
+import type { EspeakPackage } from './espeak.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
 import { requestNavigatorAdapter } from './navigator-gpu.ts';
@@ -29,6 +31,7 @@ export function createDenoPlatform(options: DenoPlatformOptions = {}): Platform 
     list: listFolder,
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
+    espeak: openEspeakPackage,
     importModule: (path) => import(fileUrl(path).href) as Promise<Record<string, unknown>>,
     startWorker: (url) => startWorker({ module: url.href }),
     startGrammarWorker: (url) => startWorker({ module: url.href, library: import.meta.resolve('@mlc-ai/web-xgrammar') }),
@@ -110,6 +113,19 @@ async function listFolder(path: string): Promise<readonly string[] | undefined> 
   const names: string[] = [];
   for await (const { name } of deno.readDir(path)) names.push(name);
   return names;
+}
+
+async function openEspeakPackage(): Promise<EspeakPackage> {
+  const script = new URL(import.meta.resolve('@echogarden/espeak-ng-emscripten'));
+  const { default: make } = await import('@echogarden/espeak-ng-emscripten');
+  return openEspeak(make, await deno.readTextFile(script), async (from, length) => {
+    const data = await openByteSource(decodeURIComponent(new URL('espeak-ng.data', script).pathname));
+    try {
+      return await data.read(from, length);
+    } finally {
+      await data.close();
+    }
+  });
 }
 
 async function openByteSource(path: string): Promise<ByteSource> {

@@ -13,6 +13,8 @@ import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, pars
 import type { ListedAdapter } from './adapter-choice.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
+import { openEspeak } from './espeak.ts';
+import type { EspeakPackage } from './espeak.ts';
 import { LOADER, diskCompiler } from './node-compilers.ts';
 import { keptIn, listFolder, openByteSource } from './node-files.ts';
 import type { AdapterRequest, Platform, PlatformWorker } from './platform.ts';
@@ -118,6 +120,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     join,
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
     ...(options.cache !== undefined && { kept: keptIn(options.cache) }),
+    espeak: openEspeakPackage,
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
     // The environment is shared, since it chooses drivers while an adapter is opened (askDawn).
     startWorker: (url) => startWorker(BOOT, { ...forThreads, module: url.href }, { env: SHARE_ENV }),
@@ -266,6 +269,19 @@ const grammarLibrary = async () => {
 const GRAMMAR_OPTIONS: WorkerOptions = { resourceLimits: { maxOldGenerationSizeMb: 256 } };
 
 const resolveModule = (name: string): string => createRequire(import.meta.url).resolve(name);
+
+async function openEspeakPackage(): Promise<EspeakPackage> {
+  const script = createRequire(import.meta.url).resolve('@echogarden/espeak-ng-emscripten');
+  const { default: make } = await import('@echogarden/espeak-ng-emscripten');
+  return openEspeak(make, readFileSync(script, 'utf8'), async (from, length) => {
+    const data = await openByteSource(join(dirname(script), 'espeak-ng.data'));
+    try {
+      return await data.read(from, length);
+    } finally {
+      await data.close();
+    }
+  });
+}
 
 function startWorker(boot: string, data: Readonly<Record<string, string | undefined>>, options: WorkerOptions): PlatformWorker {
   const worker = new Worker(boot, { ...options, eval: true, execArgv: [], workerData: { loader: LOADER, ...data } });

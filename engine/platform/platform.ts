@@ -1,5 +1,6 @@
 /** What the engine needs from the JavaScript runtime; implemented by node.ts, deno.ts and browser.ts. */
 import type { AdapterInfo } from '../api.ts';
+import type { EspeakPackage } from './espeak.ts';
 import type { AdapterMemory } from './memory.ts';
 
 /** A file that is read in ranges, so that weights stream to the GPU without a full copy in host memory. */
@@ -88,6 +89,8 @@ export interface Platform {
    * share one.
    */
   startWorker?(url: URL): PlatformWorker;
+  /** Opens the package of espeak-ng, which speech needs; absent where there is none. */
+  espeak?(): Promise<EspeakPackage>;
   /** Texts that outlast the process; absent if nothing is kept. */
   readonly kept?: KeptTexts;
   /** Logs one line for the operator. */

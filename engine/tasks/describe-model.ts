@@ -7,6 +7,7 @@ import { modelTypeOf, taskOf, typesOf } from '../model-types.ts';
 import type { ModelTask } from '../model-types.ts';
 import { weightRules } from '../models/decoder.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
+import { readSpellings } from '../models/kokoro/spellings.ts';
 import { decoderFor } from '../models/registry.ts';
 import { languagesOf } from '../models/whisper/config.ts';
 import { readWhisperFolder } from '../models/whisper/load.ts';
@@ -62,9 +63,9 @@ const DESCRIBE: Readonly<Record<ModelTask, (folder: ModelFolder, json: Json, con
     };
   },
   speech: async (folder, json) => {
-    const { sampleRate } = parseKokoroConfig(json);
+    const { sampleRate, vocab } = parseKokoroConfig(json);
     const voices = await withWeights(folder, async (checkpoint) => [...checkpoint.names()].sort(), 'voices.safetensors');
-    return { sampleRate, voices };
+    return { sampleRate, voices, languages: [...(await readSpellings(folder, vocab)).keys()] };
   },
   transcription: async (folder) => {
     const { tokens } = await readWhisperFolder(folder);

@@ -2,8 +2,8 @@
 import type { Pause } from '../audio/pauses.ts';
 import { EngineError, requestAborted } from '../errors.ts';
 import type { Remedy } from '../errors.ts';
-import type { Accent } from '../text/phonemes.ts';
 import type { Phonemizer } from '../text/phonemizer.ts';
+import type { SpeechLanguage } from '../util/speech-languages.ts';
 import { halveText, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../text/speech-text.ts';
 
 /** Most phonemes of a piece, about ten seconds: longer sentences are split at clauses, because the prosody of such models suffers. */
@@ -22,7 +22,7 @@ export interface SpeechPiece {
 /** How a text is read. */
 export interface Manner {
   readonly speed: number;
-  readonly accent: Accent;
+  readonly language: SpeechLanguage;
 }
 
 export interface SpeechCutterOptions {
@@ -50,7 +50,7 @@ export class SpeechCutter {
    * EngineError('invalid_request') is thrown before anything is spoken.
    */
   async pieces(text: string, manner: Manner, signal: AbortSignal): Promise<AsyncGenerator<SpeechPiece, undefined>> {
-    const normal = normalizeText(text);
+    const normal = normalizeText(text, manner.language);
     const limit = Math.floor(this.#maxPhonemes * Math.min(1, manner.speed));
     const pieces = this.#counted(normal, limit, manner);
     if (phonemesAtMost(normal) <= limit) return pieces;
@@ -63,14 +63,14 @@ export class SpeechCutter {
   }
 
   /** Splits a piece whose audio turned out too long; undefined if it cannot be split. */
-  halve({ text, pause }: SpeechPiece, accent: Accent): AsyncGenerator<SpeechPiece, undefined> | undefined {
+  halve({ text, pause }: SpeechPiece, language: SpeechLanguage): AsyncGenerator<SpeechPiece, undefined> | undefined {
     const halves = halveText(text);
-    return halves && this.#both(halves, pause, accent);
+    return halves && this.#both(halves, pause, language);
   }
 
-  async *#counted(text: string, limit: number, { speed, accent }: Manner): AsyncGenerator<SpeechPiece, undefined> {
+  async *#counted(text: string, limit: number, { speed, language }: Manner): AsyncGenerator<SpeechPiece, undefined> {
     let count = 0;
-    for await (const piece of this.#all(text, accent)) {
+    for await (const piece of this.#all(text, language)) {
       count += piece.ids.length;
       if (count > limit) {
         const at = speed < 1 ? ` at speed ${speed}` : '';
@@ -85,14 +85,14 @@ export class SpeechCutter {
    * Yields the pieces of a normalised text, in order, without those that have nothing to speak. A long first sentence is split after its first clause, so that a
    * stream starts sooner; this is done for other answers too, so that they sound the same.
    */
-  async *#all(text: string, accent: Accent): AsyncGenerator<SpeechPiece, undefined> {
+  async *#all(text: string, language: SpeechLanguage): AsyncGenerator<SpeechPiece, undefined> {
     let begun = false;
     for (const sentence of splitSentences(text)) {
       const ended = /[.!?…]["”')]*$/.test(sentence.text) ? sentence.text : `${sentence.text}.`;
       const pause = sentence.endsParagraph ? 'paragraph' : 'sentence';
       const [clause, rest] = (begun ? undefined : splitFirstClause(ended)) ?? [undefined, ended];
-      const before = clause === undefined ? [] : [this.#fitting(clause, 'clause', accent)];
-      for (const part of [...before, this.#fitting(rest, pause, accent)]) {
+      const before = clause === undefined ? [] : [this.#fitting(clause, 'clause', language)];
+      for (const part of [...before, this.#fitting(rest, pause, language)]) {
         for await (const piece of part) {
           begun = true;
           yield piece;
@@ -101,11 +101,11 @@ export class SpeechCutter {
     }
   }
 
-  async *#fitting(text: string, pause: Pause, accent: Accent): AsyncGenerator<SpeechPiece, undefined> {
+  async *#fitting(text: string, pause: Pause, language: SpeechLanguage): AsyncGenerator<SpeechPiece, undefined> {
     // A letter makes about one phoneme, so text far above the limit is split before the phonemizer spends time on it.
     let halves = text.length > 2 * this.#maxIds ? halveText(text) : undefined;
     if (!halves) {
-      const { ids, speakable } = await this.#phonemizer.ids(text, accent);
+      const { ids, speakable } = await this.#phonemizer.ids(text, language);
       if (!speakable) return;
       halves = ids.length > this.#maxIds ? halveText(text) : undefined;
       if (!halves) {
@@ -113,12 +113,12 @@ export class SpeechCutter {
         return;
       }
     }
-    yield* this.#both(halves, pause, accent);
+    yield* this.#both(halves, pause, language);
   }
 
-  async *#both([first, second]: readonly [string, string], pause: Pause, accent: Accent): AsyncGenerator<SpeechPiece, undefined> {
-    yield* this.#fitting(first, 'clause', accent);
-    yield* this.#fitting(second, pause, accent);
+  async *#both([first, second]: readonly [string, string], pause: Pause, language: SpeechLanguage): AsyncGenerator<SpeechPiece, undefined> {
+    yield* this.#fitting(first, 'clause', language);
+    yield* this.#fitting(second, pause, language);
   }
 }
 

@@ -8,6 +8,7 @@ import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { kokoroStorage, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
+import { readSpellings } from '../models/kokoro/spellings.ts';
 import { blendVoices, loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import { styleValues } from '../models/kokoro/weights.ts';
@@ -17,9 +18,9 @@ import { SAMPLING } from '../sampling.ts';
 import { KokoroRunner } from '../runner/kokoro-runner.ts';
 import type { ModelDemand } from '../runner/memory-plan.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
-import { parsePhonemeRules, spellingsFor } from '../text/phonemes.ts';
-import type { Accent, Spellings } from '../text/phonemes.ts';
 import { withWeights } from '../weights/model-folder.ts';
+import { SPEECH_LANGUAGES, languageOfVoice, speechLanguage, spokenAs } from '../util/speech-languages.ts';
+import type { SpeechLanguage } from '../util/speech-languages.ts';
 import { parseBlend } from '../util/voices.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
@@ -33,17 +34,12 @@ import type { Manner, SpeechPiece } from './speech-pieces.ts';
 const MAX_PIECE_SECONDS = 20;
 /** Most pieces of a request in flight, which can be synthesised in one batch. */
 const AHEAD = 4;
-/** Optional file with a checkpoint's phoneme rules. */
-const RULES = 'phoneme_rules.json';
-
-/** Names of British voices in the published Kokoro: b for British English, then f or m. */
-const BRITISH = /^b[fm]_/;
 
 const SPEED_RANGE = [0.25, 4] as const;
 
 interface Speaker {
   readonly voice: Voice;
-  readonly accent: Accent;
+  readonly language: SpeechLanguage;
 }
 
 interface Parts {
@@ -112,7 +108,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const [anyVoice] = voices.values();
     if (anyVoice) await runner.warmUp(anyVoice);
     const phonemizer = new Phonemizer(platform, spellings, kokoro.vocab);
-    // The first call compiles the phonemizer's WebAssembly.
+    // The first call starts espeak-ng.
     await phonemizer.ids('Ready.');
     const { sampleRate } = kokoro;
     const { id, format } = folder;
@@ -122,6 +118,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
       ...known,
       ...(format !== undefined && { format }),
       voices: [...voices.keys()],
+      languages: phonemizer.languages,
       sampleRate,
     };
     const cutter = new SpeechCutter({ phonemizer, maxIds: runner.maxIds, maxPhonemes: config.maxSpeechPhonemes });
@@ -129,13 +126,13 @@ export class Synthesizer implements TaskOperations<'speech'> {
   }
 
   /**
-   * Speaks a text. Throws EngineError('invalid_request') before the first event for an unknown voice, a speed or seed out of range, and a text that has nothing to
-   * speak or too many phonemes. Equal (seed, text, voice, speed) give equal samples, whatever else is running.
+   * Speaks a text. Throws EngineError('invalid_request') before the first event for an unknown voice, a language that the model does not speak, a speed or seed out of range, and a text that has nothing to
+   * speak or too many phonemes. Equal (seed, text, voice, language, speed) give equal samples, whatever else is running.
    */
   async *synthesize(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
     if (this.#closed) throw this.#closed;
     const { speed = 1, seed = randomSeed() } = request;
-    const { voice, accent } = this.#voice(request.voice);
+    const { voice, language } = this.#speaker(request);
     if (!(speed >= SPEED_RANGE[0] && speed <= SPEED_RANGE[1])) {
       throw new EngineError('invalid_request', `speed must be between ${SPEED_RANGE[0]} and ${SPEED_RANGE[1]}, got ${speed}`, {
         param: 'speed',
@@ -143,12 +140,12 @@ export class Synthesizer implements TaskOperations<'speech'> {
     }
     if (!Number.isInteger(seed) || seed < SAMPLING.seed.min || seed > SAMPLING.seed.max)
       throw new EngineError('invalid_request', `seed must be an integer of 64 bits, got ${seed}`, { param: 'seed' });
-    const pieces = await this.#parts.cutter.pieces(request.text, { speed, accent }, signal);
+    const pieces = await this.#parts.cutter.pieces(request.text, { speed, language }, signal);
     const { value: first } = await pieces.next();
     if (!first) throw new EngineError('invalid_request', 'the text holds nothing that can be spoken', { param: 'text' });
     const sampleRate = this.info.sampleRate!;
     yield { type: 'start', seed, sampleRate };
-    const manner = { voice, accent, speed, seed: noiseKey(seed) };
+    const manner = { voice, language, speed, seed: noiseKey(seed) };
     const total = { samples: 0, frames: 0, ids: 0 };
     for await (const { text, samples, frames, ids } of this.#inOrder(first, pieces, manner, signal)) {
       total.samples += samples.length;
@@ -204,8 +201,11 @@ export class Synthesizer implements TaskOperations<'speech'> {
     return error;
   }
 
-  /** Finds a voice by name, or makes a blend such as `a(0.5)+b(0.5)`; throws EngineError('invalid_request') if a voice is unknown. */
-  #voice(name: string): Speaker {
+  /**
+   * Finds a voice by name, or makes a blend such as `a(0.5)+b(0.5)`, and the language that it speaks: the one that is asked for, else that of the largest share, else
+   * American English. Throws EngineError('invalid_request') for an unknown voice or language.
+   */
+  #speaker({ voice: name, language: asked }: SpeechRequest): Speaker {
     const { voices } = this.#parts;
     const blend = voices.has(name) ? new Map([[name, 1]]) : (parseBlend(name) ?? new Map<string, number>());
     const parts = [...blend].flatMap(([part, share]) => (voices.has(part) ? [[voices.get(part)!, share] as const] : []));
@@ -215,13 +215,21 @@ export class Synthesizer implements TaskOperations<'speech'> {
     }
     const [[loudest] = ['']] = [...blend].sort(([, a], [, b]) => b - a);
     const voice = parts.length === 1 ? parts[0]![0] : blendVoices(parts);
-    return { voice, accent: BRITISH.test(loudest) ? 'en-gb' : 'en-us' };
+    const { languages } = this.#parts.phonemizer;
+    const language = spokenAs(asked === undefined ? languageOfVoice(loudest) : speechLanguage(asked), languages);
+    if (asked !== undefined && language === undefined) {
+      const known = languages.map((tag) => `${tag} (${SPEECH_LANGUAGES[tag].name})`).join(', ');
+      throw new EngineError('invalid_request', `'${asked.slice(0, 60)}' is no language that the model speaks; it speaks ${known}`, {
+        param: 'language',
+      });
+    }
+    return { voice, language: language ?? 'en-us' };
   }
 
   /** Synthesises a piece and the pause after it; `before` is the number of phonemes before it. A piece whose audio does not fit the workspace is split. */
   async #speak(piece: SpeechPiece, before: number, manner: Delivery, signal: AbortSignal): Promise<Spoken[]> {
     const { runner, cutter } = this.#parts;
-    const { voice, speed, seed, accent } = manner;
+    const { voice, speed, seed, language } = manner;
     const { ids, text, pause } = piece;
     const { maxDuration, samplesPerF0Frame } = runner.config;
     // An upper bound of the samples before the piece, so that its noise does not depend on how long the pieces before turned out.
@@ -233,7 +241,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
       const samples = joinable(spoken.samples, this.info.sampleRate!, { pause, speed });
       return [{ text, samples, frames: spoken.frames, ids: ids.length }];
     }
-    const shorter = cutter.halve(piece, accent);
+    const shorter = cutter.halve(piece, language);
     if (!shorter) throw new EngineError('internal', `'${text}' takes more than ${MAX_PIECE_SECONDS} seconds`);
     const parts: Spoken[] = [];
     let at = before;
@@ -255,13 +263,6 @@ interface Spoken {
   readonly samples: Float32Array;
   readonly frames: number;
   readonly ids: number;
-}
-
-/** Reads the phoneme rules that a checkpoint's voices were trained with; without them, returns default ones for its alphabet. */
-async function readSpellings(folder: ModelFolder, vocab: ReadonlyMap<string, number>): Promise<Spellings> {
-  if (!(await folder.has(RULES))) return spellingsFor(vocab);
-  const rules = parsePhonemeRules(await folder.json(RULES));
-  return { 'en-us': rules, 'en-gb': rules };
 }
 
 function randomSeed(): number {

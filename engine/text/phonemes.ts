@@ -1,36 +1,24 @@
-/** Converts English text to token ids of a phoneme vocabulary with espeak-ng (npm `phonemizer`, WebAssembly: the same code in Node and browsers). */
+/** Converts text to token ids of a phoneme vocabulary with espeak-ng. */
 import { EngineError } from '../errors.ts';
+import type { SpeechLanguage } from '../util/speech-languages.ts';
+import type { Espeak } from './espeak.ts';
 import { MISAKI_SPELLINGS } from './misaki-spellings.ts';
-
-/** A checkpoint's phoneme_rules.json, which rewrites espeak-ng's en-us IPA in the inventory that it was trained on. */
-export interface PhonemeRules {
-  /** Literal replacements, in order. */
-  readonly replace: readonly (readonly [string, string])[];
-  /** Symbols that are kept; absent = all of the vocabulary. */
-  readonly inventory?: ReadonlySet<string>;
-}
+import type { PhonemeRules, Spellings } from './phoneme-rules.ts';
 
 /** Rules for checkpoints without phoneme_rules.json: espeak-ng's symbols that Kokoro's alphabet writes differently. */
 export const DEFAULT_PHONEME_RULES: PhonemeRules = {
   replace: [['\u0361', ''], ['^', ''], ['ʲ', 'j'], ['r', 'ɹ'], ['x', 'k'], ['ɬ', 'l'], ['tʃ', 'ʧ'], ['dʒ', 'ʤ'], ['eɪ', 'A'], ['aɪ', 'I'], ['ɔɪ', 'Y'], ['oʊ', 'O'], ['aʊ', 'W']],
 }; // prettier-ignore
 
-/** The accent of a voice. */
-export type Accent = 'en-us' | 'en-gb';
-
-/** espeak-ng's voice names. `en` is British English; given `en-gb`, espeak-ng silently keeps the voice of the previous call. */
-const ESPEAK: Readonly<Record<Accent, string>> = { 'en-us': 'en-us', 'en-gb': 'en' };
-
-/** A model's phoneme rules for each accent. */
-export type Spellings = Readonly<Record<Accent, PhonemeRules>>;
+/** The same rules for both accents of English. */
+export const englishOnly = (rules: PhonemeRules): Spellings => new Map([['en-us', rules], ['en-gb', rules]]); // prettier-ignore
 
 /** Symbols that misaki, the phonemizer of published Kokoro, writes and espeak-ng does not. */
 const MISAKI = ['ᵊ', 'A', 'I', 'O', 'Q', 'T', 'W', 'Y', 'ʤ', 'ʧ'];
 
 /** Phoneme rules of a checkpoint without phoneme_rules.json, chosen by its alphabet. */
 export function spellingsFor(vocab: ReadonlyMap<string, number>): Spellings {
-  if (MISAKI.every((symbol) => vocab.has(symbol))) return MISAKI_SPELLINGS;
-  return { 'en-us': DEFAULT_PHONEME_RULES, 'en-gb': DEFAULT_PHONEME_RULES };
+  return MISAKI.every((symbol) => vocab.has(symbol)) ? MISAKI_SPELLINGS : englishOnly(DEFAULT_PHONEME_RULES);
 }
 
 /** Parses phoneme_rules.json; throws EngineError('invalid_model') if it is malformed. */
@@ -43,23 +31,35 @@ export function parsePhonemeRules(json: unknown): PhonemeRules {
   return Array.isArray(inventory) ? { ...rules, inventory: new Set(inventory as string[]) } : rules;
 }
 
-/** Punctuation that the phonemizer would drop: it is kept, and the text between is converted piece by piece. */
-const PUNCTUATION = /(\s*[;:,.!?—…"“”()]+\s*)/;
+/** Punctuation, which espeak-ng would drop: it is kept, and the text between is converted piece by piece. Within numbers it belongs to them: 3,5. */
+const PUNCTUATION = /(\s*(?:[;!?—…"“”()]|[:,.](?!(?<=\d.)\d))+\s*)/;
 /** espeak-ng's mark of a change of language, e.g. "(fr)". */
-const LANGUAGE_SWITCH = /\([a-z]{2,3}(?:-[a-z]+)?\)/g;
+const LANGUAGE_SWITCH = /_?\([a-z]{2,3}(?:-[a-z]+)*\)_?/g;
 
-/**
- * Converts speakable text to espeak-ng's IPA, and keeps the punctuation. Takes about a millisecond per phoneme, during which the thread is blocked: see
- * phonemizer.ts.
- */
-export async function toIpa(text: string, accent: Accent = 'en-us'): Promise<string> {
-  const { phonemize } = await import('phonemizer');
+/** Converts speakable text to espeak-ng's IPA, with `_` between phonemes, and keeps the punctuation. */
+export async function toIpa(espeak: Espeak, text: string, language: SpeechLanguage): Promise<string> {
+  const isEnglish = language.startsWith('en');
   let ipa = '';
-  for (const part of text.split(PUNCTUATION)) {
+  for (const [i, part] of text.split(PUNCTUATION).entries()) {
     if (part === '') continue;
-    ipa += /[;:,.!?—…"“”()]/.test(part) ? part : (await phonemize(part, ESPEAK[accent])).join(' ').replace(LANGUAGE_SWITCH, '');
+    const isMark = i % 2 === 1;
+    const phonemes = isMark ? part : (await espeak.phonemes(part, language)).replace(LANGUAGE_SWITCH, '_');
+    ipa += isEnglish && !isMark ? withStress(phonemes) : phonemes;
   }
   return ipa.trim();
+}
+
+const VOWEL = /^[aeiouæɐɑɒɔəɚɛɜɪʊʌᵻ]/;
+
+/** Stresses something in English that has no stress, as espeak-ng does where it speaks: the last half-stressed syllable, or the last word. */
+function withStress(ipa: string): string {
+  if (ipa.includes('ˈ')) return ipa;
+  const half = ipa.lastIndexOf('ˌ');
+  if (half >= 0) return `${ipa.slice(0, half)}ˈ${ipa.slice(half + 1)}`;
+  const start = ipa.trimEnd().lastIndexOf(' ') + 1;
+  const word = ipa.slice(start).split('_');
+  const vowel = word.findIndex((phoneme) => VOWEL.test(phoneme));
+  return vowel < 0 ? ipa : ipa.slice(0, start) + word.with(vowel, `ˈ${word[vowel]!}`).join('_');
 }
 
 /** A text's phonemes and their token ids; `speakable` = they are more than punctuation and stress marks. */
@@ -74,7 +74,8 @@ const SILENT = /^[\s;:,.!?—…"“”()ˈˌ]*$/;
 
 /** Rewrites espeak-ng's IPA in a model's own alphabet, and drops symbols that it lacks. */
 export function fromIpa(ipa: string, rules: PhonemeRules, vocab: ReadonlyMap<string, number>): PhonemeIds {
-  let phonemes = ipa;
+  const parts = ipa.split('_');
+  let phonemes = parts.map((part) => (rules.single ?? []).reduce((t, [from, to]) => t.replaceAll(from, to), part)).join('');
   for (const [symbols, replacement] of rules.replace) phonemes = phonemes.replaceAll(symbols, replacement);
   const kept = [...phonemes].filter((symbol) => vocab.has(symbol) && (rules.inventory?.has(symbol) ?? true));
   phonemes = kept.join('').replace(/ +/g, ' ').trim();

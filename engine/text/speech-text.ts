@@ -1,6 +1,7 @@
-/** Normalises written English for speech, and splits it into sentences. Plain text in, plain text out. */
+/** Normalises written text for speech, and splits it into sentences. Plain text in, plain text out. */
 
 import { withFewMarks } from '../util/marks.ts';
+import type { SpeechLanguage } from '../util/speech-languages.ts';
 import { SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
 import { withoutFormulas, withoutPowers } from './formulas.ts';
 import { withoutEntities, withoutTags } from './html-text.ts';
@@ -28,8 +29,9 @@ const SHORT_DECADE =
  * Spells out what a phonemizer would stumble over: titles, money, times, dates, years, ranges, decimals, units, symbols. Whole
  * numbers stay digits (espeak-ng reads them). Punctuation that shapes the voice stays.
  */
-export function normalizeText(text: string): string {
+export function normalizeText(text: string, language: SpeechLanguage = 'en-us'): string {
   let t = withoutTags(withoutFormulas(withFewMarks(text).normalize('NFC').replace(/\r\n?/g, '\n')));
+  if (!language.startsWith('en')) return plainPunctuation(withoutEntities(withoutMarkdown(t))).replace(/[।॥]/g, '. ').replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
   t = plainPunctuation(coordinates(withoutPowers(withoutEntities(withoutMarkdown(t)))));
   t = withoutRomanNumerals(withoutAbbreviations(t));
   t = durations(addresses(t));

@@ -1,4 +1,4 @@
-/** `npm run package`: writes the packages to publish into dist/package/: `parley`, and `parley-models` with the bundled models. */
+/** `npm run package`: writes the packages to publish into dist/package/: `parley`, `parley-models` with the bundled models, and `parley-espeak`. */
 import {
   copyFileSync,
   cpSync,
@@ -15,18 +15,20 @@ import { spawnSync } from 'node:child_process';
 import { builtinModules } from 'node:module';
 import { join, resolve } from 'node:path';
 import { build } from 'vite';
+import { writeEspeak } from './espeak.ts';
 import { collectPackages, describeLicences } from './licences.ts';
 import { grammarWasm } from '../../web/grammar-wasm.ts';
 import { sharedShaders } from '../../web/shared-shaders.ts';
 import {
+  ESPEAK,
   NODE_PLATFORM,
   ROOT,
   entryName,
+  espeakAt,
+  espeakBeside,
   noNode,
   packageLayout,
   pageLayout,
-  phonemizerAt,
-  phonemizerBeside,
   threadEntries,
 } from './plugins.ts';
 
@@ -58,7 +60,7 @@ what it was made of, and what it cannot do. They are for trying things out; docs
 const BUILD_ONLY: readonly string[] = ['tsx', 'vite'];
 
 /** Packages that are imported only if they are installed. */
-const ABSENT: readonly string[] = ['parley-models'];
+const ABSENT: readonly string[] = ['parley-models', ESPEAK];
 
 /** Folders of the packages that are compiled in. Typefaces are added here, because they come with style sheets, which are no modules. */
 const compiled = new Set<string>(
@@ -74,6 +76,7 @@ checkBrowser();
 buildTypes();
 await buildPage();
 copyData();
+writeEspeak(join(OUT, ESPEAK), root.version);
 writeFileSync(join(PARLEY, 'package.json'), `${JSON.stringify(parleyManifest(), null, 2)}\n`);
 writeFileSync(join(MODELS, 'package.json'), `${JSON.stringify(modelsManifest(), null, 2)}\n`);
 
@@ -118,14 +121,14 @@ async function buildBrowser(): Promise<void> {
     publicDir: false,
     base: './',
     plugins: [
-      phonemizerBeside(root.dependencies['phonemizer']!),
+      espeakBeside(root.version),
       collectPackages(compiled),
       noNode(),
       pageLayout(),
       sharedShaders({ isInline: true }),
       grammarWasm({ isInline: true }),
     ],
-    ssr: { target: 'webworker', noExternal: true, external: ['phonemizer'] },
+    ssr: { target: 'webworker', noExternal: true, external: [ESPEAK] },
     build: {
       ssr: true,
       ssrEmitAssets: true,
@@ -141,12 +144,12 @@ async function buildBrowser(): Promise<void> {
   });
 }
 
-/** Checks that the browser's modules import no module of Node and no package by name, except the phonemizer, which bundlers resolve. */
+/** Checks that the browser's modules import no module of Node and no package by name, except espeak-ng, which bundlers resolve. */
 function checkBrowser(): void {
   for (const name of readdirSync(BROWSER).filter((file) => file.endsWith('.js'))) {
     const code = readFileSync(join(BROWSER, name), 'utf8');
     for (const [, source] of code.matchAll(/\b(?:from|import)\s*\(?\s*["'`]([^"'`]+)["'`]/g))
-      if (!source!.startsWith('.') && source !== 'phonemizer' && /^(node:|@?[a-z][\w./-]*$)/.test(source!))
+      if (!source!.startsWith('.') && source !== ESPEAK && /^(node:|@?[a-z][\w./-]*$)/.test(source!))
         throw new Error(`dist/browser/${name} imports ${source}, which a page does not find`);
   }
 }
@@ -177,14 +180,14 @@ function buildTypes(): void {
   rmSync(all, { recursive: true });
 }
 
-/** Builds the playground as the server serves it, without models and the phonemizer, which come from packages of their own. */
+/** Builds the playground as the server serves it, without models and espeak-ng, which come from packages of their own. */
 async function buildPage(): Promise<void> {
-  const phonemizer = phonemizerAt("new URL(/* @vite-ignore */ '../phonemizer/phonemizer.js', import.meta.url).href");
+  const espeak = espeakAt("new URL(/* @vite-ignore */ '../espeak/index.js', import.meta.url).href");
   await build({
     configFile: join(ROOT, 'web', 'vite.config.ts'),
     logLevel: 'warn',
-    plugins: [phonemizer, collectPackages(compiled)],
-    worker: { plugins: () => [phonemizer, collectPackages(compiled)] },
+    plugins: [espeak, collectPackages(compiled)],
+    worker: { plugins: () => [espeak, collectPackages(compiled)] },
     build: { outDir: PAGE },
   });
   const built = join(PAGE, 'models');
@@ -259,7 +262,7 @@ function parleyManifest(): object {
     // Worker modules consist of side effects only.
     sideEffects: ['./dist/browser/worker.js', './dist/browser/*-worker.js', './dist/node/*.js'],
     dependencies,
-    optionalDependencies: { 'parley-models': version },
+    optionalDependencies: { 'parley-models': version, [ESPEAK]: version },
     peerDependencies: { '@ai-sdk/provider': '^4.0.0' },
     peerDependenciesMeta: { '@ai-sdk/provider': { optional: true } },
   };

@@ -24,7 +24,7 @@ export const PAGE = join(ROOT, 'dist', 'page');
 const models = [BUNDLED, ROOT].flatMap((folder) => (folder === undefined ? [] : [join(folder, 'models')]));
 export const BESIDE_PAGE = {
   '/models': [...models.filter((folder) => existsSync(folder)), join(PAGE, 'no-models')],
-  // The phonemizer's espeak-ng has another licence than Parley, so it is not copied into the page.
-  '/phonemizer': [folderOf('phonemizer') ?? ROOT],
+  // espeak-ng has another licence than Parley, so it is not copied into the page.
+  '/espeak': [folderOf('parley-espeak/package.json') ?? join(PAGE, 'no-models')],
 };
 export const IS_REPOSITORY = false;

@@ -103,26 +103,27 @@ function withEntry(code: string): string {
   return code.replace(own, `platform: new URL('./${entryName(NODE_PLATFORM)}.js', import.meta.url).href`);
 }
 
+/** The package of espeak-ng for pages (espeak.ts). */
+export const ESPEAK = 'parley-espeak';
+
 /** Tells bundlers to leave a URL alone. */
 const IGNORE = '/* webpackIgnore: true */ /* @vite-ignore */ ';
 
 /**
- * Imports the phonemizer by its name, which bundlers resolve, or else from next to this package, where static servers and npm CDNs have it. Its espeak-ng has
- * another licence, so it stays a package of its own.
+ * The module `virtual:espeak` for the library of a page: it imports `parley-espeak` by its name, which bundlers resolve, or else from next to this package, where
+ * static servers and npm CDNs have it. espeak-ng has another licence, so it stays a package of its own.
  */
-export function phonemizerBeside(version: string): Plugin {
-  const at = (folder: string): string => `'../../../${folder}/dist/phonemizer.js'`;
+export function espeakBeside(version: string): Plugin {
+  const at = (folder: string): string => `'../../../${folder}/index.js'`;
   // The module's own URL is in a variable: Rspack leaves `import.meta` unchanged in what it is told to ignore.
-  const address = `new URL(here.includes('/parley@') ? ${at(`phonemizer@${version}`)} : ${at('phonemizer')}, here).href`;
-  const beside = `import(${address})`;
+  const address = `new URL(here.includes('/parley@') ? ${at(`${ESPEAK}@${version}`)} : ${at(ESPEAK)}, here).href`;
   return {
-    name: 'parley-phonemizer-beside',
+    name: 'parley-espeak-beside',
     enforce: 'pre',
-    resolveId: (source, importer) =>
-      source !== 'phonemizer' ? undefined : importer === '\0phonemizer' ? { id: source, external: true } : '\0phonemizer',
+    resolveId: (source) => (source === ESPEAK ? { id: source, external: true } : source === 'virtual:espeak' ? '\0espeak' : undefined),
     load: (id) =>
-      id === '\0phonemizer'
-        ? `const here = import.meta.url;\nconst loaded = () => import('phonemizer').catch(() => ${beside});\nexport const phonemize = async (...args) => (await loaded()).phonemize(...args);`
+      id === '\0espeak'
+        ? `const here = import.meta.url;\nexport const espeak = () => import('${ESPEAK}').catch(() => import(${address}));`
         : undefined,
     // Only now, because minifying drops comments, and bundlers warn of a URL that they cannot resolve.
     generateBundle(_, bundle) {
@@ -132,15 +133,12 @@ export function phonemizerBeside(version: string): Plugin {
   };
 }
 
-/** Imports the phonemizer from a URL; `address` is an expression. Its espeak-ng has another licence, so it stays a package of its own. */
-export function phonemizerAt(address: string): Plugin {
+/** The module `virtual:espeak` for the playground: it imports `parley-espeak` from a URL; `address` is an expression. */
+export function espeakAt(address: string): Plugin {
   return {
-    name: 'parley-phonemizer',
+    name: 'parley-espeak',
     enforce: 'pre',
-    resolveId: (source) => (source === 'phonemizer' ? '\0phonemizer' : undefined),
-    load: (id) =>
-      id === '\0phonemizer'
-        ? `export const phonemize = async (...args) => (await import(/* @vite-ignore */ ${address})).phonemize(...args);`
-        : undefined,
+    resolveId: (source) => (source === 'virtual:espeak' ? '\0espeak' : undefined),
+    load: (id) => (id === '\0espeak' ? `export const espeak = () => import(/* @vite-ignore */ ${address});` : undefined),
   };
 }

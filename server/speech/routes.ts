@@ -16,6 +16,8 @@ import type { AudioCount } from '../http/relay.ts';
 import { EVENT_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { EventStream, writeWithPressure } from '../http/sse.ts';
+import { languageOfVoice, spokenAs } from '../../engine/util/speech-languages.ts';
+import type { SpeechLanguage } from '../../engine/util/speech-languages.ts';
 import { VOICE_TABLE, parseBlend, resolveVoices } from '../../engine/util/voices.ts';
 import type { VoiceTable } from '../../engine/util/voices.ts';
 
@@ -59,7 +61,9 @@ function voicesRoute(context: ListenerContext, options: SpeechAppOptions): Route
     handler: (_request, response) => {
       const { voices, aliases } = limitsOf(context, options);
       const others = [...aliases].map(([name, voice]) => describeAlias(name, voice));
-      response.json({ voices: [...voices.map((name) => ({ id: name, name })), ...others] });
+      const languages = (context.model()?.languages ?? []) as readonly SpeechLanguage[];
+      const own = voices.map((name) => ({ id: name, name, language: spokenAs(languageOfVoice(name), languages) ?? 'en-us' }));
+      response.json({ voices: [...own, ...others] });
     },
   };
 }

@@ -56,6 +56,9 @@ export interface SpeechCall {
   readonly legacy: boolean;
 }
 
+/** The language of the text; `lang_code` is what Kokoro-FastAPI calls it. */
+const languageSchema = z.string().min(1).max(64);
+
 /** Schema of the current form of the body. */
 const currentSpeechSchema = z.object({
   model: z.string().optional(),
@@ -68,6 +71,8 @@ const currentSpeechSchema = z.object({
   stream_format: z.enum(['audio', 'sse']).optional(),
   stream: z.boolean().optional(),
   sample_rate: int(8000, 48_000).optional(),
+  language: languageSchema.optional(),
+  lang_code: languageSchema.optional(),
 });
 
 /** Schema of the earlier form of the body. */
@@ -122,7 +127,8 @@ function parseCurrent(body: Readonly<Record<string, unknown>>, limits: SpeechLim
   const delivery =
     fields.stream_format === 'sse' ? 'sse' : fields.stream_format === 'audio' || fields.stream === true ? 'chunked' : 'whole';
   const voice = voiceOf(fields.voice, 'voice', limits);
-  const request = toRequest(checkText(fields.input, 'input', limits), voice, fields.seed, fields.speed);
+  const text = checkText(fields.input, 'input', limits);
+  const request = defined({ text, voice, seed: fields.seed, speed: fields.speed, language: fields.language ?? fields.lang_code });
   return { model: fields.model, request, format, ...(sampleRate !== undefined && { sampleRate }), delivery, legacy: false };
 }
 
@@ -132,7 +138,7 @@ function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLim
   // A name with a suffix, never a path: it is looked up in the list of voices.
   if (!fields.voice_ref.endsWith('.wav')) throw invalidValue('voice_ref', "'voice_ref' must be a voice name followed by .wav");
   const voice = voiceOf(fields.voice_ref.slice(0, -'.wav'.length), 'voice_ref', limits);
-  return { model: undefined, request: toRequest(text, voice, fields.seed), format: 'wav', delivery: 'whole', legacy: true };
+  return { model: undefined, request: defined({ text, voice, seed: fields.seed }), format: 'wav', delivery: 'whole', legacy: true };
 }
 
 /** Resolves aliases in a voice or blend of voices; throws HttpError 400 for an unknown voice. */
@@ -158,8 +164,4 @@ function checkText(text: string, param: string, { maxInput }: SpeechLimits): str
   const length = normal.length > maxInput ? [...normal].length : normal.length;
   if (length > maxInput) throw invalidValue(param, `'${param}' has ${length} characters; at most ${maxInput} are spoken`);
   return normal;
-}
-
-function toRequest(text: string, voice: string, seed?: number, speed?: number): SpeechRequest {
-  return defined({ text, voice, seed, speed });
 }

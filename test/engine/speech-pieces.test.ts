@@ -18,7 +18,7 @@ async function cut(
 ): Promise<(readonly [string, string])[]> {
   const cutter = new SpeechCutter({ phonemizer, maxIds, maxPhonemes });
   const pieces: SpeechPiece[] = [];
-  for await (const piece of await cutter.pieces(text, { speed, accent: 'en-us' }, signal)) pieces.push(piece);
+  for await (const piece of await cutter.pieces(text, { speed, language: 'en-us' }, signal)) pieces.push(piece);
   return pieces.map(({ text: own, pause }) => [own, pause] as const);
 }
 

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
 import { Phonemizer } from '../../engine/text/phonemizer.ts';
-import { parsePhonemeRules } from '../../engine/text/phonemes.ts';
+import { englishOnly, parsePhonemeRules } from '../../engine/text/phonemes.ts';
 import { halveText, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../../engine/text/speech-text.ts';
+import { ONLY_ESPEAK } from '../support/espeak.ts';
 import { marksSortedTogether } from '../support/normalizing.ts';
 
 const read = (path: string): unknown => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
@@ -108,7 +109,7 @@ describe('phonemesAtMost', () => {
   test('is never below what a text has, and lets 4096 characters of prose through', async () => {
     const { vocab } = parseKokoroConfig(read('models/parley-speech/config.json'));
     const rules = parsePhonemeRules(read('models/parley-speech/phoneme_rules.json'));
-    const phonemizer = new Phonemizer({}, { 'en-us': rules, 'en-gb': rules }, vocab);
+    const phonemizer = new Phonemizer(ONLY_ESPEAK, englishOnly(rules), vocab);
     const prose = 'It was a bright cold day in April, and the clocks were striking thirteen. Nobody knew "why", or cared; ';
     for (const text of [prose, '😀😀', '123456 7', '1987, 2001', 'WWW USA', 'xkcd tsk', '100% of $1.23', '漢 ﷺ Ω', 'a b c d', 'Ω≈ç√']) {
       const normal = normalizeText(text);
@@ -121,7 +122,7 @@ describe('phonemesAtMost', () => {
 describe('phonemes', () => {
   const { vocab } = parseKokoroConfig(read('models/parley-speech/config.json'));
   const rules = parsePhonemeRules(read('models/parley-speech/phoneme_rules.json'));
-  const phonemizer = new Phonemizer({}, { 'en-us': rules, 'en-gb': rules }, vocab);
+  const phonemizer = new Phonemizer(ONLY_ESPEAK, englishOnly(rules), vocab);
   const golden = read('test/fixtures/parley-speech/golden.json') as { phonemize_examples: { text: string; tokens: string }[] };
 
   test.each(golden.phonemize_examples.map(({ text, tokens }) => [text, tokens] as const))('%s', async (text, tokens) => {

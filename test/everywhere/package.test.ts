@@ -55,7 +55,7 @@ describe('what is published', () => {
     expect(scripts.length).toBeGreaterThan(20);
     // What can be told from anything else: names of espeak-ng's functions, and the beginnings of LAME and its neighbour in WebAssembly.
     const marks = [
-      ...readFileSync(join(ROOT, 'node_modules/phonemizer/dist/phonemizer.js'), 'utf8').matchAll(/_espeak_VOICE\w+/g),
+      ...readFileSync(join(ROOT, 'node_modules/@echogarden/espeak-ng-emscripten/espeak-ng.js'), 'utf8').matchAll(/_espeak_VOICE\w+/g),
       ...readFileSync(join(ROOT, 'node_modules/wasm-media-encoders/dist/es/index.mjs'), 'utf8').matchAll(/AGFzbQ[\w+/]{60}/g),
     ].map(([mark]) => mark);
     expect(marks.length).toBeGreaterThan(2);
@@ -67,7 +67,7 @@ describe('what is published', () => {
   test('is minified for pages, and has by name what people read, and what tells bundlers which addresses are not theirs', () => {
     const browser = join(modules, 'parley/dist/browser');
     const code = readdirSync(browser).map((name) => readFileSync(join(browser, name), 'utf8'));
-    const beside = code.flatMap((text) => text.match(/import\(\/\*.*?phonemizer@.*?\.href/g) ?? []);
+    const beside = code.flatMap((text) => text.match(/import\(\/\*.*?parley-espeak@.*?\.href/g) ?? []);
     expect(beside).toHaveLength(1);
     expect(beside[0]!.match(/webpackIgnore: true/g)).toHaveLength(1);
     // Rspack leaves `import.meta` as it is in what it is told to ignore, and then cannot read it in a script that is no module.
@@ -168,13 +168,7 @@ test('the command serves, with the playground and its models', async () => {
   expect(await ask(`${base}v1`)).toBe(ANSWER);
   const page = await (await fetch(base!)).text();
   const [script] = /assets\/index-[\w-]+\.js/.exec(page)!;
-  const paths = [
-    script,
-    'models/index.json',
-    'models/parley-chat/config.json',
-    'models/silero-vad/model.safetensors',
-    'phonemizer/phonemizer.js',
-  ];
+  const paths = [script, 'models/index.json', 'models/parley-chat/config.json', 'models/silero-vad/model.safetensors', 'espeak/index.js'];
   const answers = await Promise.all(paths.map(async (path) => (await fetch(base! + path)).status));
   expect(answers).toEqual(paths.map(() => 200));
 });
@@ -186,7 +180,7 @@ test('without the bundled models the command and the library say what to do', ()
   onTestFinished(() => rmSync(bare, { recursive: true, force: true }));
   mkdirSync(join(bare, 'node_modules'), { recursive: true });
   cpSync(join(modules, 'parley'), join(bare, 'node_modules/parley'), { recursive: true });
-  for (const name of readdirSync(modules).filter((other) => other !== 'parley' && other !== 'parley-models'))
+  for (const name of readdirSync(modules).filter((other) => !['parley', 'parley-models'].includes(other)))
     symlinkSync(join(modules, name), join(bare, 'node_modules', name), 'junction');
   const own = bin.replace(installed.folder, bare);
   expect(() => run(process.execPath, [own], bare)).toThrow(/the bundled models are not installed: install the package parley-models/);

@@ -117,6 +117,11 @@ describe('a tiny Synthesizer', () => {
     for (const text of ['', '   ', '... !?', '\n\n']) {
       expect(await failure(speak(synthesizer, { text, voice }))).toMatchObject({ code: 'invalid_request', param: 'text' });
     }
+    expect(await failure(speak(synthesizer, { text: 'Hello.', voice, language: 'klingon' }))).toMatchObject({
+      code: 'invalid_request',
+      param: 'language',
+      message: `'klingon' is no language that the model speaks; it speaks en-us (English), en-gb (British English)`,
+    });
     expect(await failure(speak(synthesizer, { text: 'Hello.', voice, speed: 9 }))).toMatchObject({ param: 'speed' });
     expect(await failure(speak(synthesizer, { text: 'Hello.', voice, seed: 1.5 }))).toMatchObject({ param: 'seed' });
   });

@@ -43,6 +43,21 @@ describe('the current form', () => {
     expect(engine.speeches).toEqual([{ text: 'Hello. World.', voice: 'nona', seed: 5, speed: 1.5 }]);
   });
 
+  test('has the language of the text from language, or lang_code as Kokoro-FastAPI calls it', async () => {
+    const { speech, engine } = await startListeners();
+    for (const fields of [{ language: 'es' }, { lang_code: 'e' }, { language: 'fr', lang_code: 'e' }, { language: null }])
+      expect((await postJson(speech + PATH, { ...GOOD, seed: 5, ...fields })).status).toBe(200);
+    expect(engine.speeches.map(({ language }) => language)).toEqual(['es', 'e', 'fr', undefined]);
+    for (const [field, value] of [
+      ['language', ''],
+      ['lang_code', 'x'.repeat(65)],
+      ['language', 7],
+    ]) {
+      const { status, json } = await postJson(speech + PATH, { ...GOOD, [field!]: value });
+      expect([status, json.error.param]).toEqual([400, field]);
+    }
+  });
+
   test('answers mp3 if no format is asked for, or what is configured', async () => {
     const { speech } = await startListeners();
     const body = { model: 'tts-1', input: 'Hello.', voice: 'nona' };
@@ -319,7 +334,7 @@ test('voices are listed', async () => {
     alias_of: voice,
     made_of: { [voice]: 1 },
   }));
-  expect(json).toEqual({ voices: [...VOICES.map((name) => ({ id: name, name })), ...aliases] });
+  expect(json).toEqual({ voices: [...VOICES.map((name) => ({ id: name, name, language: 'en-us' })), ...aliases] });
 });
 
 test('the official client gets a file', async () => {

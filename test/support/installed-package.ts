@@ -17,7 +17,7 @@ export interface InstalledPackage {
   remove(): void;
 }
 
-/** Builds, packs and installs `parley`, with `parley-models` and the packages named in `beside`, which are linked from the repository. */
+/** Builds, packs and installs `parley`, with `parley-models`, `parley-espeak` and the packages named in `beside`, which are linked from the repository. */
 export async function installPackage(beside: readonly string[]): Promise<InstalledPackage> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-installed-'));
   const out = join(folder, 'built');
@@ -34,7 +34,7 @@ export async function installPackage(beside: readonly string[]): Promise<Install
     dependencies: Record<string, string>;
   };
   for (const name of [...Object.keys(dependencies), ...beside]) link(join(ROOT, 'node_modules', name), join(modules, name));
-  link(join(out, 'parley-models'), join(modules, 'parley-models'));
+  for (const name of ['parley-models', 'parley-espeak']) link(join(out, name), join(modules, name));
   return { folder, tarball, built, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 

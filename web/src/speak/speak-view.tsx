@@ -1,5 +1,6 @@
 /** The speak view: text on the left, voices on the right; each take is kept, with its seed, until it is deleted. */
 import type { Signal } from '@preact/signals';
+import { Fragment } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice, useIsReady } from '../engine-notice.tsx';
@@ -11,7 +12,7 @@ import { NumberField, TextField } from '../ui/fields.tsx';
 import { formatCount, quoted } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import { TakeItem } from './take-item.tsx';
-import { INTERFACE_VOICES, inOrder } from './voices.ts';
+import { INTERFACE_VOICES, byLanguage } from './voices.ts';
 
 const LONGEST = 4096; // characters; the interface's limit
 
@@ -147,11 +148,16 @@ function VoiceChoice() {
       <legend class="label">{voices ? `Voice: ${chosen}, one of ${voices.length}` : 'Voice'}</legend>
       {!voices && <p class="label">Its voices are known once the model is loaded.</p>}
       <div class="voices" ref={list}>
-        {inOrder(voices ?? []).map((voice) => (
-          <label key={voice}>
-            <input type="radio" name="voice" value={voice} checked={chosen === voice} onChange={() => app.choices.setVoice(voice)} />
-            {voice}
-          </label>
+        {byLanguage(voices ?? []).map(([language, names]) => (
+          <Fragment key={language}>
+            {language !== undefined && <h3 class="label">{language}</h3>}
+            {names.map((voice) => (
+              <label key={voice}>
+                <input type="radio" name="voice" value={voice} checked={chosen === voice} onChange={() => app.choices.setVoice(voice)} />
+                {voice}
+              </label>
+            ))}
+          </Fragment>
         ))}
       </div>
     </fieldset>

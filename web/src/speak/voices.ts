@@ -1,4 +1,5 @@
 /** The voices that are offered, and the one that speaks. */
+import { SPEECH_LANGUAGES, languageOfVoice } from '../../../engine/util/speech-languages.ts';
 import { OPENAI_VOICES, VOICE_TABLE, parseBlend, resolveVoices } from '../../../engine/util/voices.ts';
 
 /** Voice names of the speech API, in its order: every Parley server accepts them, whatever its model. */
@@ -8,6 +9,21 @@ export const INTERFACE_VOICES: readonly string[] = [...VOICE_TABLE.keys()].filte
 export function inOrder(voices: readonly string[]): readonly string[] {
   const rank = (voice: string): number => (INTERFACE_VOICES.includes(voice) ? INTERFACE_VOICES.indexOf(voice) : INTERFACE_VOICES.length);
   return [...voices].sort((a, b) => rank(a) - rank(b));
+}
+
+/**
+ * Groups a model's voices by the languages that they speak, as their names tell, in the order of SPEECH_LANGUAGES. Voices of one language alone, or with names that
+ * tell none, are one group without a language.
+ */
+export function byLanguage(voices: readonly string[]): readonly (readonly [language: string | undefined, voices: readonly string[]])[] {
+  const sorted = inOrder(voices);
+  const known = Object.entries(SPEECH_LANGUAGES).map(
+    ([tag, { name }]) => [name, sorted.filter((voice) => languageOfVoice(voice) === tag)] as const,
+  );
+  const groups = known.filter(([, names]) => names.length > 0);
+  if (groups.length < 2) return [[undefined, sorted]];
+  const rest = sorted.filter((voice) => languageOfVoice(voice) === undefined);
+  return [...(rest.length > 0 ? [[undefined, rest] as const] : []), ...groups];
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Runs an engine in a worker: the same createEngine() as the server's, on the browser's WebGPU. Or describes a model, without a GPU. */
+import { espeak } from 'virtual:espeak';
 import { EngineError, createEngine, describeModel, resolveConfig, serveEngine } from '../../../engine/index.ts';
 import type { Engine } from '../../../engine/index.ts';
 import { toPlainError } from '../../../engine/errors.ts';
@@ -81,7 +82,7 @@ async function load({ config, model, vad, port }: LoadMessage): Promise<void> {
       : { file: (path: string) => fileOfFolder(base, path), list: undefined };
   const openAny = async (path: string): Promise<SlicedFile | undefined> =>
     vad !== undefined && path.startsWith(VAD_FOLDER) ? (path.endsWith('.safetensors') ? openOwn(vad) : undefined) : file(path);
-  const platform = createBrowserPlatform({ shaders, file: openAny, ...(list && { list }), log, grammarWorker });
+  const platform = createBrowserPlatform({ shaders, file: openAny, ...(list && { list }), log, grammarWorker, espeak });
   const source = { [model.task]: { path: modelPath(model), id: model.id }, ...(vad !== undefined && { vad: { path: VAD_FOLDER } }) };
   const engine = await createEngine(platform, resolveConfig({ ...config, ...source }));
   serveEngine(engine, messagePort(port), log);
