@@ -294,6 +294,24 @@ describe('examples of the library', () => {
       await page.close();
     });
 
+    test('speaks, with espeak-ng from its own package', async () => {
+      const page = await browser.newPage();
+      const asked: string[] = [];
+      page.on('response', (response) => void asked.push(response.url()));
+      await page.goto(`${await serve(installed.folder)}/blank.html`);
+      const seconds = await page.evaluate(`import('./node_modules/parley/dist/browser/index.js').then(async ({ Parley }) => {
+        const parley = await Parley.load({ speech: './node_modules/parley-models/models/parley-speech' });
+        const body = { model: 'tts-1', input: 'Hello there, my friend.', voice: 'nona', response_format: 'pcm', seed: 7 };
+        const sound = await (await parley.audio.speech.create(body)).arrayBuffer();
+        await parley.close();
+        return sound.byteLength / 2 / 24000;
+      })`);
+      expect(seconds).toBeGreaterThan(1);
+      const files = asked.flatMap((url) => /parley-espeak\/(\S+)/.exec(url)?.[1] ?? []);
+      expect(files.sort()).toEqual(['en_dict.js', 'espeak-ng.js', 'first.js', 'index.js']);
+      await page.close();
+    });
+
     test('two GGUF files of one name at two addresses are two models', async () => {
       const page = await browser.newPage();
       for (const name of ['qwen3', 'llama'])
