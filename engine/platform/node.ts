@@ -17,6 +17,7 @@ import { openEspeak } from './espeak.ts';
 import type { EspeakPackage } from './espeak.ts';
 import { LOADER, diskCompiler } from './node-compilers.ts';
 import { keptIn, listFolder, openByteSource } from './node-files.ts';
+import { openJapanese } from './node-japanese.ts';
 import type { AdapterRequest, Platform, PlatformWorker } from './platform.ts';
 
 export interface NodePlatformOptions {
@@ -121,6 +122,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
     ...(options.cache !== undefined && { kept: keptIn(options.cache) }),
     espeak: openEspeakPackage,
+    openJapanese,
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
     // The environment is shared, since it chooses drivers while an adapter is opened (askDawn).
     startWorker: (url) => startWorker(BOOT, { ...forThreads, module: url.href }, { env: SHARE_ENV }),

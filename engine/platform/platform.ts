@@ -54,6 +54,18 @@ export interface DiskCompiler {
   readonly kept: KeptTexts;
 }
 
+/** A word of Japanese as a dictionary has it. */
+export interface Morpheme {
+  readonly surface: string;
+  /** Part of speech, and its subdivision, in the words of IPADIC: 助詞, 格助詞. */
+  readonly partOfSpeech: string;
+  readonly kind: string;
+  /** How the word is conjugated here: 連用形. */
+  readonly form: string;
+  /** In katakana, with ー for long vowels; empty if the dictionary lacks the word. */
+  readonly pronunciation: string;
+}
+
 export interface Platform {
   readonly name: 'node' | 'deno' | 'browser';
   /** Opens an adapter; throws EngineError('no_adapter') that lists the available ones. */
@@ -91,6 +103,8 @@ export interface Platform {
   startWorker?(url: URL): PlatformWorker;
   /** Opens the package of espeak-ng, which speech needs; absent where there is none. */
   espeak?(): Promise<EspeakPackage>;
+  /** Loads a dictionary of Japanese and gives a function that splits text into its words; absent where a dictionary of 13 MB would be too much: in a page. */
+  openJapanese?(): Promise<(text: string) => readonly Morpheme[]>;
   /** Texts that outlast the process; absent if nothing is kept. */
   readonly kept?: KeptTexts;
   /** Logs one line for the operator. */
