@@ -3,6 +3,7 @@
  * devoicing. Words and their pronunciations come from a dictionary of the platform (IPADIC).
  */
 import type { Morpheme } from '../platform/platform.ts';
+import { plainCjkPunctuation } from './cjk-text.ts';
 import { kanaPhonemes, parseMorae } from './japanese-kana.ts';
 import type { Morae } from './japanese-kana.ts';
 import { isCounter, normalizeJapanese, readNumber } from './japanese-numbers.ts';
@@ -18,10 +19,6 @@ interface SpokenWord {
   readonly latin?: string;
 }
 
-const MARKS: Readonly<Record<string, string>> = {
-  '。': '.', '、': ',', '，': ',', '．': '.', '？': '?', '！': '!', '：': ':', '；': ';', '「': '“', '」': '”', '『': '“', '』': '”', '（': '(', '）': ')', '《': '(', '》': ')', '【': '(', '】': ')',
-  '〈': '“', '〉': '”', '［': '(', '］': ')', '～': '—', '〜': '—', '―': '—', '–': '—', '«': '“', '»': '”',
-}; // prettier-ignore
 const LATIN = /^\p{Script=Latin}[\p{Script=Latin}'’&.-]*$/u;
 
 /** Makes a converter from the platform's tokenizer. */
@@ -29,7 +26,9 @@ export function createJapanese(morphemes: (text: string) => readonly Morpheme[])
   const morae = parseMorae();
   return (text) => {
     const words: SpokenWord[] = [];
-    for (const [run] of normalizeJapanese(text).matchAll(/\p{Script=Latin}[\p{Script=Latin}\d'’&.-]*(?<![.-])|[^\p{Script=Latin}]+/gu)) {
+    for (const [run] of plainCjkPunctuation(normalizeJapanese(text)).matchAll(
+      /\p{Script=Latin}[\p{Script=Latin}\d'’&.-]*(?<![.-])|[^\p{Script=Latin}]+/gu,
+    )) {
       if (LATIN.test(run)) words.push({ latin: run });
       else words.push(...spokenWords(morphemes(run)));
     }
@@ -56,7 +55,7 @@ function spokenWords(morphemes: readonly Morpheme[]): SpokenWord[] {
     const kana = kanaOf(morpheme);
     const last = words.at(-1);
     if (morpheme.surface === '々' && last?.kana !== undefined) words[words.length - 1] = { kana: last.kana + last.kana };
-    else if (kana === undefined) words.push(...[...morpheme.surface].map((mark) => ({ mark: MARKS[mark] ?? mark })));
+    else if (kana === undefined) words.push(...[...morpheme.surface].map((mark) => ({ mark })));
     else if (last?.kana !== undefined && at > 0 && isJoined(morphemes[at - 1]!, morpheme))
       words[words.length - 1] = { kana: joined(last.kana, kana) };
     else words.push({ kana });

@@ -2,6 +2,7 @@
  * Converts Chinese text to the phonemes of Mandarin that published Kokoro was trained on: those of misaki (PyPI), which segments with jieba, reads with pypinyin
  * and writes the tones of the dictionary, without tone sandhi. Words are those of the platform's `Intl.Segmenter`, readings those of pypinyin.
  */
+import { plainCjkPunctuation } from './cjk-text.ts';
 import { normalizeMandarin } from './mandarin-numbers.ts';
 import { syllablePhonemes } from './mandarin-syllables.ts';
 
@@ -33,7 +34,7 @@ export async function loadMandarin(): Promise<Mandarin> {
   const segmenter = new Intl.Segmenter('zh', { granularity: 'word' });
   return (text) => {
     const spans: SpokenSpan[] = [];
-    for (const [part] of punctuated(normalizeMandarin(text)).matchAll(PARTS)) {
+    for (const [part] of plainCjkPunctuation(normalizeMandarin(text)).matchAll(PARTS)) {
       const last = spans.at(-1);
       if (/^\p{Script=Latin}/u.test(part)) spans.push({ latin: part });
       else {
@@ -74,26 +75,6 @@ function matchAt(run: string, at: number, ends: ReadonlySet<number>, { character
       return syllables;
   }
   return [characters.get(run[at]!) ?? ''];
-}
-
-/** Replaces Chinese punctuation by the marks of the phoneme alphabet. */
-function punctuated(text: string): string {
-  return text
-    .replace(/[、，]/g, ', ')
-    .replace(/[。．]/g, '. ')
-    .replace(/！/g, '! ')
-    .replace(/？/g, '? ')
-    .replace(/：/g, ': ')
-    .replace(/；/g, '; ')
-    .replace(/[«《「『【〈]/g, ' “')
-    .replace(/[»》」』】〉]/g, '” ')
-    .replace(/（/g, ' (')
-    .replace(/）/g, ') ')
-    .replace(/…+/g, '…')
-    .replace(/—+/g, '—')
-    .replace(/·/g, ' ')
-    .replace(/ +/g, ' ')
-    .trim();
 }
 
 /** Reads the tables of mandarin-readings.ts. */

@@ -91,7 +91,7 @@ test('words of Latin letters are spans of their own', () => {
 });
 
 test('punctuation becomes that of the alphabet, and unknown characters are silent', () => {
-  expect(read('「你好」，她说：《再见》（真的）……')).toBe('“ni↓xau↓” , tʰa→ ʂwo→: “ʦai↘ʨjɛ↘n” (ꭧə→n tɤ) …');
+  expect(read('「你好」，她说：《再见》（真的）……')).toBe('“ni↓xau↓”, tʰa→ ʂwo→: “ʦai↘ʨjɛ↘n” (ꭧə→n tɤ)…');
   expect(read('𠀀')).not.toMatch(/[→↗↓↘]/);
   expect(read('')).toBe('');
 });
