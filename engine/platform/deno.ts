@@ -4,6 +4,7 @@ import { deno } from './deno-api.ts';
 import type { DenoFile, DenoNews, DenoTask } from './deno-api.ts';
 import { openEspeak } from './espeak.ts';
 import type { EspeakPackage } from './espeak.ts';
+import { openJapanese } from './lindera.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
 import { requestNavigatorAdapter } from './navigator-gpu.ts';
@@ -32,6 +33,7 @@ export function createDenoPlatform(options: DenoPlatformOptions = {}): Platform 
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
     espeak: openEspeakPackage,
+    openJapanese,
     importModule: (path) => import(fileUrl(path).href) as Promise<Record<string, unknown>>,
     startWorker: (url) => startWorker({ module: url.href }),
     startGrammarWorker: (url) => startWorker({ module: url.href, library: import.meta.resolve('@mlc-ai/web-xgrammar') }),

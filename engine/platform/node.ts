@@ -11,13 +11,13 @@ import { create, globals } from 'webgpu';
 import { EngineError } from '../errors.ts';
 import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, parseAdapterList } from './adapter-choice.ts';
 import type { ListedAdapter } from './adapter-choice.ts';
+import { openJapanese } from './lindera.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
 import { openEspeak } from './espeak.ts';
 import type { EspeakPackage } from './espeak.ts';
 import { LOADER, diskCompiler } from './node-compilers.ts';
 import { keptIn, listFolder, openByteSource } from './node-files.ts';
-import { openJapanese } from './node-japanese.ts';
 import type { AdapterRequest, Platform, PlatformWorker } from './platform.ts';
 
 export interface NodePlatformOptions {

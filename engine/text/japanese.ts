@@ -7,7 +7,7 @@ import { plainCjkPunctuation } from './cjk-text.ts';
 import { kanaPhonemes, parseMorae } from './japanese-kana.ts';
 import type { Morae } from './japanese-kana.ts';
 import { isCounter, normalizeJapanese, readNumber } from './japanese-numbers.ts';
-import type { SpokenSpan } from './mandarin.ts';
+import type { SpokenSpan } from './spoken-spans.ts';
 
 /** Converts Japanese text to phonemes; made by createJapanese. */
 export type Japanese = (text: string) => SpokenSpan[];

@@ -5,9 +5,7 @@
 import { plainCjkPunctuation } from './cjk-text.ts';
 import { normalizeMandarin } from './mandarin-numbers.ts';
 import { syllablePhonemes } from './mandarin-syllables.ts';
-
-/** A part of a text: phonemes of its main language, or words of Latin letters, which are to be read in English. */
-export type SpokenSpan = { readonly phonemes: string } | { readonly latin: string };
+import type { SpokenSpan } from './spoken-spans.ts';
 
 /** How characters are read. */
 interface Readings {

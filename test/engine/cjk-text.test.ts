@@ -1,12 +1,13 @@
 /** Chinese and Japanese text is cut into sentences and pieces like other text, once its punctuation is plain. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { openJapanese } from '../../engine/platform/node-japanese.ts';
+import { openJapanese } from '../../engine/platform/lindera.ts';
 import { cjkPhonemesAtMost, middleWordEnd, plainCjkPunctuation } from '../../engine/text/cjk-text.ts';
 import { createJapanese } from '../../engine/text/japanese.ts';
 import { loadMandarin } from '../../engine/text/mandarin.ts';
-import type { SpokenSpan } from '../../engine/text/mandarin.ts';
 import { splitFirstClause, splitSentences } from '../../engine/text/speech-text.ts';
+import { joinSpans } from '../../engine/text/spoken-spans.ts';
+import type { SpokenSpan } from '../../engine/text/spoken-spans.ts';
 
 const converters = { zh: await loadMandarin(), ja: createJapanese(await openJapanese()) } as const;
 const length = (spans: readonly SpokenSpan[]): number => spans.reduce((sum, span) => sum + ('phonemes' in span ? span.phonemes.length : 0), 0); // prettier-ignore
@@ -47,4 +48,10 @@ test.each(['zh', 'ja'] as const)('no character of %s has more phonemes than is e
 test('a text without spaces is halved between words', () => {
   expect(middleWordEnd('今天天气很好我们去公园散步吧', 'zh')).toBe(6);
   expect(middleWordEnd('好', 'zh')).toBeUndefined();
+});
+
+test('words of Latin letters are read among the others', async () => {
+  const spans = converters.zh('他在GitHub、“Python”，好。');
+  expect(await joinSpans(spans, async (latin) => latin.toUpperCase())).toBe('tʰa→ ʦai↘ GITHUB, “PYTHON”, xau↓.');
+  expect(await joinSpans(converters.ja('GitHubを'), async (latin) => latin.toUpperCase())).toBe('GITHUB o');
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
-import { openJapanese } from '../../engine/platform/node-japanese.ts';
+import { openJapanese } from '../../engine/platform/lindera.ts';
 import { createJapanese } from '../../engine/text/japanese.ts';
 import { KOKORO_82M } from '../../engine/weights/kokoro/kokoro-82m.ts';
 import { differences } from '../support/edits.ts';

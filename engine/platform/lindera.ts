@@ -1,4 +1,4 @@
-/** A dictionary of Japanese for Node: lindera in WebAssembly, with IPADIC within. */
+/** A dictionary of Japanese for Node and Deno: lindera in WebAssembly, with IPADIC within. */
 import type { Morpheme } from './platform.ts';
 
 interface LinderaToken {
