@@ -18,15 +18,15 @@ const WORDS: ReadonlyMap<string, string> = new Map(
  * Writes out formulas between $ and $, $$ and $$, \( and \), \[ and \]. Text between single dollar signs must look like a formula, since the signs may be amounts
  * of money.
  */
-export function withoutFormulas(text: string): string {
+export function withoutFormulas(text: string, read: (formula: string) => string = spoken): string {
   if (!/[$\\]/.test(text)) return text;
   return text
-    .replace(/\$\$([^$]{1,2000})\$\$/g, (_, formula: string) => spoken(formula))
+    .replace(/\$\$([^$]{1,2000})\$\$/g, (_, formula: string) => read(formula))
     .replace(/\\\[((?:[^\\]|\\(?![[\]])){1,2000})\\\]|\\\(((?:[^\\]|\\(?![()])){1,2000})\\\)/g, (_, a?: string, b?: string) =>
-      spoken((a ?? b)!),
+      read((a ?? b)!),
     )
     .replace(/(?<![\w$\\])\$(?=[^\s$])([^$\n]{1,500})(?<=[^\s\\])\$(?![\w$])/g, (all, formula: string) =>
-      /[\\^_=]/.test(formula) || (/[A-Za-z]/.test(formula) && !/[A-Za-z]{3}/.test(formula)) ? spoken(formula) : all,
+      /[\\^_=]/.test(formula) || (/[A-Za-z]/.test(formula) && !/[A-Za-z]{3}/.test(formula)) ? read(formula) : all,
     );
 }
 
@@ -78,10 +78,21 @@ function root(n: string | undefined): string {
   return n === '3' ? 'the cube root of' : `the root ${n} of`;
 }
 
-function powerOf(power: string): string {
-  if (power === '2') return ' squared';
-  if (power === '3') return ' cubed';
-  return ` to the power of ${power.replace(/^[-−]\s?/, 'minus ').replace(/^\+\s?/, '')}`;
+/** How powers and the signs of ions and exponents are read. */
+export interface PowerWords {
+  readonly squared: string;
+  readonly cubed: string;
+  readonly power: string;
+  readonly plus: string;
+  readonly minus: string;
+}
+
+const ENGLISH: PowerWords = { squared: 'squared', cubed: 'cubed', power: 'to the power of', plus: 'plus', minus: 'minus' };
+
+function powerOf(power: string, { squared, cubed, power: raised, minus }: PowerWords = ENGLISH): string {
+  if (power === '2') return ` ${squared}`;
+  if (power === '3') return ` ${cubed}`;
+  return ` ${raised} ${power.replace(/^[-−]\s?/, `${minus} `).replace(/^\+\s?/, '')}`;
 }
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹';
@@ -89,7 +100,7 @@ const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 const RAISED = /(?:sec|feet|foot|meters?|metres?|miles?|inch(?:es)?|sin|cos|tan|log)$/;
 
 /** Writes out superscripts, subscripts, and powers of letters and numbers: 10⁻³, SO₄²⁻, x^2, 10^-3. Drops the marks of notes. */
-export function withoutPowers(text: string): string {
+export function withoutPowers(text: string, words: PowerWords = ENGLISH): string {
   return text
     .replace(/[₀-₉]/g, (digit) => String(digit.charCodeAt(0) - 0x2080))
     .replace(/(?<=([a-z]{0,6})[.,;:!?"”')]{0,3})(?<=[a-z]{3}|[.,;:!?"”'][)]?)[⁰¹²³⁴-⁹]{1,3}(?![⁺⁻\w])/g, (mark, word: string) =>
@@ -97,16 +108,16 @@ export function withoutPowers(text: string): string {
     )
     .replace(
       /([⁰¹²³⁴-⁹]{0,9})([⁺⁻])(?![⁰¹²³⁴-⁹])/g,
-      (_, digits: string, sign: string) => ` ${plain(digits)} ${sign === '⁺' ? 'plus' : 'minus'}`,
+      (_, digits: string, sign: string) => ` ${plain(digits)} ${sign === '⁺' ? words.plus : words.minus}`,
     )
     .replace(/([⁺⁻]?)([⁰¹²³⁴-⁹]{1,40})/g, (all, sign: string, digits: string) =>
       all === '²' || all === '³' ? all : `^${sign === '⁻' ? '-' : ''}${plain(digits)}`,
     )
     .replace(
       /(?<=[\p{L}\d)])\s?\^\s?(?:[({]([-−+]?\s?\w{1,40})[)}]|([-−+]?(?:\d{1,40}(?:\.\d{1,40})?|[A-Za-z]\b)))/gu,
-      (_, a?: string, b?: string) => powerOf((a ?? b)!),
+      (_, a?: string, b?: string) => powerOf((a ?? b)!, words),
     )
-    .replace(/(?<=\d[eE])[-−](?=\d)/g, ' minus ');
+    .replace(/(?<=\d[eE])[-−](?=\d)/g, ` ${words.minus} `);
 }
 
 const plain = (digits: string): string => [...digits].map((digit) => SUPERSCRIPTS.indexOf(digit)).join('');

@@ -46,7 +46,8 @@ export function withoutRomanNumerals(text: string): string {
     );
 }
 
-function valueOf(numeral: string): number | undefined {
+/** The value of a well-formed Roman numeral up to 399; undefined if it is none. */
+export function valueOf(numeral: string): number | undefined {
   if (!WELL_FORMED.test(numeral)) return undefined;
   const values = [...numeral].map((letter) => VALUES[letter]!);
   return values.reduce((sum, value, i) => sum + (value < (values[i + 1] ?? 0) ? -value : value), 0);

@@ -7,7 +7,7 @@ const FILE_POINT = new RegExp(`(\\w)\\.(?=(?:${FILES})\\b)`, 'g');
 const ELEMENTS = /^(?:(?:H|Li|Be|B|C|N|O|F|Na|Mg|Al|Si|P|S|Cl|K|Ca|Ti|Cr|Mn|Fe|Ni|Cu|Zn|Br|Ag|I|Ba|Hg|Pb|U)\d*)+$/;
 
 /** Separates the elements in chemical formulas with oxygen: CO2 -> C O2, CaCO3 -> C-A C O3. */
-function chemistry(text: string): string {
+export function chemistry(text: string): string {
   return text.replace(/\b(?:[A-Z][a-z]?\d{0,2}){1,8}O[1-9](?![\da-z])(?:[A-Z][a-z]?\d{0,2}){0,8}\b/g, (all) => {
     if (!ELEMENTS.test(all)) return all;
     return all.match(/[A-Z][a-z]?\d*/g)!.map((part) => part.replace(/^([A-Z])([a-z])/, (_, a: string, b: string) => `${a}-${b.toUpperCase()}`)).join(' '); // prettier-ignore

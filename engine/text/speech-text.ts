@@ -6,11 +6,13 @@ import { SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
 import { withoutFormulas, withoutPowers } from './formulas.ts';
 import { withoutEntities, withoutTags } from './html-text.ts';
 import { withoutMarkdown } from './markdown-text.ts';
+import { plainPunctuation } from './plain-punctuation.ts';
 import { withoutRomanNumerals } from './roman-numerals.ts';
 import { figures } from './speech-figures.ts';
 import { money } from './speech-money.ts';
 import { symbols } from './speech-symbols.ts';
 import { coordinates, durations, units } from './speech-units.ts';
+import { withoutAddresses } from './web-addresses.ts';
 
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixties', 'seventies', 'eighties', 'nineties'];
@@ -32,9 +34,9 @@ const SHORT_DECADE =
 export function normalizeText(text: string, language: SpeechLanguage = 'en-us'): string {
   let t = withoutTags(withoutFormulas(withFewMarks(text).normalize('NFC').replace(/\r\n?/g, '\n')));
   if (!language.startsWith('en')) return plainPunctuation(withoutEntities(withoutMarkdown(t))).replace(/[।॥]/g, '. ').replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
-  t = plainPunctuation(coordinates(withoutPowers(withoutEntities(withoutMarkdown(t)))));
+  t = plainPunctuation(feet(coordinates(withoutPowers(withoutEntities(withoutMarkdown(t))))));
   t = withoutRomanNumerals(withoutAbbreviations(t));
-  t = durations(addresses(t));
+  t = durations(withoutAddresses(t));
   // U.S. and the like. The last point also ends the sentence, if a new one begins or nothing follows.
   const [whole, end] = [t, t.trimEnd().length];
   t = t.replace(/\b(?!(?<=\d\s?)[AP]\.M\.)(?:[A-Z][a-z]?\.){2,}/g, (letters, at: number) => {
@@ -77,34 +79,13 @@ export function normalizeText(text: string, language: SpeechLanguage = 'en-us'):
   return symbols(t).replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
 }
 
-/** Replaces typographic variants by the few punctuation marks of the phoneme alphabet. */
-function plainPunctuation(text: string): string {
-  return (
-    text
-      .replace(/\r\n?/g, '\n')
-      // espeak-ng names emoji one by one, and loses those with a variation selector.
-      .replace(/(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})/gu, ' ')
-      .replace(/\ufe0f/g, '')
-      .replace(/[\u200b-\u200d\u2060\ufeff\u00ad]/g, '')
-      .replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, ' ')
-      .replace(/[‘’ʼ`´]/g, "'")
-      .replace(/(?<![\d°]\s?)(\d{1,2})′\s?(\d{1,2})″/g, '$1 foot $2')
-      .replace(/(?<=\d)″(?=\s[a-z])/g, ' inch')
-      .replace(/(?<=\d)″/g, ' inches')
-      .replace(/(?<=\d)′(?!\d)/g, ' feet')
-      .replace(/[«»„‟″]/g, '"')
-      .replace(/[、，]/g, ', ')
-      .replace(/。/g, '. ')
-      .replace(/！/g, '! ')
-      .replace(/？/g, '? ')
-      .replace(/：/g, ': ')
-      .replace(/；/g, '; ')
-      .replace(/¿|¡/g, '')
-      .replace(/\.{2,}/g, '…')
-      .replace(/(?<!\s)\s+(?:[–—]+|-{1,2})\s+|—|--/g, ' — ')
-      .replace(/[{}[\]]/g, ' ')
-      .replace(/[*_#>|~^\\]{2,}/g, ' ')
-  );
+/** Writes out feet and inches that are marked by primes. */
+function feet(text: string): string {
+  return text
+    .replace(/(?<![\d°]\s?)(\d{1,2})′\s?(\d{1,2})″/g, '$1 foot $2')
+    .replace(/(?<=\d)″(?=\s[a-z])/g, ' inch')
+    .replace(/(?<=\d)″/g, ' inches')
+    .replace(/(?<=\d)′(?!\d)/g, ' feet');
 }
 
 function phone(digits: string): string {
@@ -152,23 +133,6 @@ function fraction(_: string, count: string, of: string): string {
   if (count === '1') return `one ${part}`;
   return `${count} ${part === 'half' ? 'halves' : `${part}s`}`;
 }
-
-/** Writes out web and mail addresses, whose marks are read and must not end sentences. */
-function addresses(text: string): string {
-  const spoken = (address: string): string =>
-    address
-      .replace(/^https?:\/\//i, '')
-      .replace(/\/$/, '')
-      .replace(/[./@?=&:_-]/g, (mark) => ` ${MARKS[mark]!} `)
-      .replace(/[#%+~]/g, ' ');
-  const address =
-    /(?:https?:\/\/|www\.)[^\s,;()"]*[\w/]|(?<![\w.-])[\w.-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,9}\.(?:com|org|net|io|dev|gov|edu|app)\b(?:\/[^\s,;()"]*[\w/])?/gi;
-  return text.replace(address, spoken);
-}
-
-const MARKS: Readonly<Record<string, string>> = {
-  '.': 'dot', '/': 'slash', '@': 'at', '?': 'question mark', '=': 'equals', '&': 'and', ':': 'colon', '_': 'underscore', '-': 'dash',
-}; // prettier-ignore
 
 /** A sentence of speakable text, and whether it ends a paragraph. */
 export interface Sentence {
