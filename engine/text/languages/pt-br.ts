@@ -1,0 +1,81 @@
+/** How the Portuguese of Brazil reads what is not written in words. */
+
+import type { Notation } from './notation.ts';
+import { withoutRoman } from './roman.ts';
+
+const HUNDREDS = [
+  '',
+  'cento',
+  'duzentas',
+  'trezentas',
+  'quatrocentas',
+  'quinhentas',
+  'seiscentas',
+  'setecentas',
+  'oitocentas',
+  'novecentas',
+];
+const PARTS = ['', '', 'meio', 'terço', 'quarto', 'quinto', 'sexto', 'sétimo', 'oitavo', 'nono', 'décimo'];
+
+/** The notation of Brazilian Portuguese. */
+export const PT_BR: Notation = {
+  signs: {
+    '.': 'ponto', ',': 'vírgula', '/': 'barra', '@': 'arroba', '?': 'interrogação', '=': 'igual a', '&': 'e', ':': 'dois pontos', _: 'sublinhado',
+    '-': 'hífen', '+': 'mais', '−': 'menos', '×': 'vezes', '÷': 'dividido por', '–': 'a', '⁄': 'sobre', '%': 'por cento', '‰': 'por mil', '#': 'hashtag',
+    '№': 'número', '±': 'mais ou menos', '√': 'raiz de', '²': 'ao quadrado', '³': 'ao cubo', '^': 'elevado a', '<': 'menor que', '>': 'maior que',
+    '≥': 'maior ou igual a', '≤': 'menor ou igual a', '≠': 'diferente de', '≈': 'aproximadamente',
+  },
+  point: 'ponto',
+  domains: '|br|pt',
+  months: 'janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro'.split(' '),
+  note: 'Nota',
+  done: 'feito',
+  titles: 'Sr.=senhor|Sra.=senhora|Srta.=senhorita|Srs.=senhores|Dr.=doutor|Dra.=doutora|Drs.=doutores|D.=dom|Prof.=professor|Profa.=professora|Profª=professora|Prof.ª=professora|Eng.=engenheiro|Arq.=arquiteto|Gal.=general|Cel.=coronel|Pe.=padre|Sto.=santo|Sta.=santa|Exmo.=excelentíssimo|Av.=avenida|R.=rua|Pça.=praça|Dep.=deputado',
+  numbered: 'pág.=página|págs.=páginas|p.=página|pp.=páginas|núm.=número|n.º=número|nº=número|n°=número|art.=artigo|cap.=capítulo|vol.=volume|fig.=figura|tel.=telefone|séc.=século|ed.=edição|aprox.=aproximadamente',
+  short: 'etc.=etcétera|p. ex.=por exemplo|p.ex.=por exemplo|ex.=exemplo|EUA=Estados Unidos|a.C.=antes de Cristo|a. C.=antes de Cristo|d.C.=depois de Cristo|d. C.=depois de Cristo|S. A.=S A|S/A=S A|Ltda.=limitada|Cia.=companhia|vs.=versus|tel.=telefone|aprox.=aproximadamente|obs.=observação|s/n=sem número|vc=você|vcs=vocês|séc.=século',
+  units:
+    'km=quilômetro|m=metro|cm=centímetro|mm=milímetro|μm=micrômetro|nm=nanômetro|km²=quilômetro quadrado/quilômetros quadrados|m²=metro quadrado/metros quadrados|cm²=centímetro quadrado/centímetros quadrados|m³=metro cúbico/metros cúbicos|cm³=centímetro cúbico/centímetros cúbicos|ha=hectare|kg=quilo|g=grama|mg=miligrama|μg=micrograma|t=tonelada|l=litro|L=litro|ml=mililitro|mL=mililitro|cl=centilitro|dl=decilitro|kWh=quilowatt-hora/quilowatts-hora|MWh=megawatt-hora/megawatts-hora|kW=quilowatt|MW=megawatt|GW=gigawatt|W=watt|V=volt|kV=quilovolt|A=ampere|mAh=miliampere-hora/miliamperes-hora|Ω=ohm|Hz=hertz/hertz|kHz=quilohertz/quilohertz|MHz=megahertz/megahertz|GHz=gigahertz/gigahertz|dB=decibel/decibéis|kcal=quilocaloria|hPa=hectopascal/hectopascais|°C=grau Celsius/graus Celsius|ºC=grau Celsius/graus Celsius|°F=grau Fahrenheit/graus Fahrenheit|°=grau|TB=terabyte|GB=gigabyte|MB=megabyte|KB=kilobyte|kB=kilobyte|Mbps=megabit por segundo/megabits por segundo|Gbps=gigabit por segundo/gigabits por segundo|px=pixel/pixels|h=hora|hs=hora|min=minuto|s=segundo|seg=segundo|ms=milissegundo',
+  currencies:
+    'BRL=real/reais/centavo/centavos|€=euro/euros/centavo/centavos|EUR=euro/euros/centavo/centavos|$=dólar/dólares/centavo/centavos|USD=dólar/dólares/centavo/centavos|£=libra/libras/pêni/pence|GBP=libra/libras/pêni/pence|₹=rupia/rupias/paisa/paisas|INR=rupia/rupias/paisa/paisas|¥=iene/ienes|JPY=iene/ienes|CHF=franco suíço/francos suíços',
+  scales: 'milhões=milhões de|milhão=milhão de|bilhões=bilhões de|bilhão=bilhão de|trilhões=trilhões de|trilhão=trilhão de|mil=mil|mi=milhões de|bi=bilhões de|M=milhões de|k=mil',
+  elided: ' de ',
+  phone: '\\(?\\d\\d\\)? ?9?\\d{4}-\\d{4}|9?\\d{4}-\\d{4}|0800 \\d{3} \\d{4}',
+  beforeHour: 'às?|das|as',
+  beforeDay: 'o|do|no|ao|em|dia|de|até',
+  counted:
+    /(?!(?:mas|elas|todas|várias|estas|essas|outras|muitas|suas|apenas|próximas|quantas|minhas)(?!\p{L}))\p{Ll}{2,30}as|vezes|mulheres|pessoa|hora|semana|vez|xícara|colher|colheres|página|noite|noites|mulher/u,
+  pointIsDecimal: false,
+  plural: (noun) => noun.replace(/^[^ ]+/, '$&s'),
+  isFeminine: (noun) => /as?$|^(?:ve[zs]|mulher|noite|colher)/.test(noun) && !/(?:gra|proble|siste|progra|te|idio|cli|dra|poe|sinto|esque)mas?$|^(?:dias?|mapas?|planetas?|\p{Ll}+istas)$/u.test(noun),
+  isSingular: (value) => value < 2,
+  count: (digits, noun, feminine) => {
+    const value = Number(digits);
+    const [hundreds, rest] = [Math.floor((value % 1000) / 100), value % 100];
+    const small = rest % 10 > 0 && rest % 10 < 3 && rest !== 11 && rest !== 12;
+    if (!feminine || (!small && hundreds < 2)) return `${digits} ${noun}`;
+    const thousands = value < 1000 ? '' : String(value - (value % 1000));
+    const tens = small ? (rest > 20 ? String(rest - (rest % 10)) : '') : String(rest || '');
+    const parts = [HUNDREDS[hundreds]!, tens, small ? (rest % 10 === 1 ? 'uma' : 'duas') : ''].filter((part) => part !== '');
+    return `${thousands && `${thousands} ${parts.length === 1 ? 'e ' : ''}`}${parts.join(' e ')} ${noun}`;
+  },
+  cents: (count) => `e ${count}`,
+  per: (noun) => `por ${noun}`,
+  date: (day, month, year) => `${day === 1 ? '1º' : day} de ${month}${year && ` de ${year}`}`,
+  clock: (hour, minute) => `${PT_BR.count(String(hour), hour < 2 ? 'hora' : 'horas', true)}${minute === 0 ? '' : ` e ${minute}`}`,
+  fraction: (count, of) => `${count} ${PARTS[of]}${count > 1 ? 's' : ''}`,
+  half: 'e meio',
+  own: (text) =>
+    withoutRoman(
+      text
+        .replace(/(?<![\p{L}\d.,])(\d{1,3})\.?(?:º(?!\s?[CF](?!\p{L}))|[o°](?=\s\p{Ll}{4,})(?! (?:sobre|abaixo|acima|cent|lati|long)))/gu, '$1º')
+        .replace(/(?<![\p{L}\d.,])(\d{1,3})\.?(?:ª|a(?=\s\p{Ll}{4,}))/gu, '$1ª')
+        .replace(/(?<![\p{L}\d.,])1(?= de (?:janeiro|fevereiro|março|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro)(?!\p{L}))/gu, '1º'),
+      {
+        centuries: 'séculos?|séc\\.',
+        counted: 'capítulo|tomo|volume|ato|livro|parte|título|artigo|anexo|tabela|figura|fase|tipo|etapa|nível|guerra mundial|cena|seção|edição',
+        kings: 'Pedro|João|Luís|Carlos|Henrique|Filipe|Francisco|Napoleão|Paulo|Pio|Bento|Leão|Gregório|Inocêncio|Clemente|Guilherme|Frederico|Alexandre|Nicolau|Jorge|Eduardo|Ricardo|Jaime|Ivan|Ramsés|Alberto|Leopoldo|Fernando|Afonso|Manuel|Sancho|Dinis|Miguel|José',
+        queens: 'Isabel|Elizabeth|Catarina|Maria|Cristina|Margarida|Cleópatra',
+        ordinal: (value, feminine) => (value > 10 ? String(value) : `${value}${feminine ? 'ª' : 'º'}`),
+      },
+    ),
+}; // prettier-ignore
