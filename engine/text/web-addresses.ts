@@ -22,7 +22,7 @@ export function withoutAddresses(text: string, { marks, domains }: AddressWords 
       .replace(/[./@?=&:_-]/g, (mark) => ` ${marks[mark]!} `)
       .replace(/[#%+~]/g, ' ');
   const address = new RegExp(
-    `(?:https?:\\/\\/|www\\.)[^\\s,;()"]*[\\w/]|(?<![\\w.-])[\\w.-]+@[\\w-]+(?:\\.[\\w-]+)+|\\b[\\w-]{1,63}(?:\\.[\\w-]{1,63}){0,9}\\.(?:com|org|net|io|dev|gov|edu|app${domains})\\b(?:\\/[^\\s,;()"]*[\\w/])?`,
+    `(?:https?:\\/\\/|www\\.)[^\\s,;()"]*[\\w/]|(?<![\\w.-])[\\w.-]+@[\\w-]+(?:\\.[\\w-]+)+|\\b[\\w-]{1,63}(?:\\.[\\w-]{1,63}){0,9}\\.(?:com|org|net|io|dev|gov|edu|app${domains && `|${domains}`})\\b(?:\\/[^\\s,;()"]*[\\w/])?`,
     'gi',
   );
   return text.replace(address, spoken);

@@ -1,7 +1,7 @@
 /** Writes out money, percentages and units after numbers, and makes numbers agree with their nouns. */
 
 import { BEGINS, ENDS, anyOf, pairs } from './notation.ts';
-import type { Notation } from './notation.ts';
+import type { Reader } from './notation.ts';
 
 const NUMBER = '\\d{1,15}(?:[.,]\\d{1,9})?';
 
@@ -10,29 +10,28 @@ const valueOf = (number: string): number => Number(number.replace(',', '.'));
 const isWhole = (number: string): boolean => /^\d+$/.test(number);
 
 /** A number with a noun: agreeing, if it is whole. */
-function counted(number: string, one: string, many: string, n: Notation): string {
+function counted(number: string, one: string, many: string, n: Reader): string {
   const noun = valueOf(number) === 1 || (!isWhole(number) && n.isSingular(valueOf(number))) ? one : many;
   return isWhole(number) ? n.count(number, noun, n.isFeminine(one)) : `${number} ${noun}`;
 }
 
 /** Writes out amounts of money, with the sign before or after the number. */
-export function money(text: string, n: Notation): string {
-  const currencies = new Map(pairs(n.currencies).map(([sign, names]) => [sign, names.split('/')]));
+export function money(text: string, n: Reader): string {
   const scales = new Map(pairs(n.scales));
-  const sign = anyOf([...currencies.keys()]);
+  const sign = anyOf([...n.money.keys()]);
   const scale = `(?:\\s?(${anyOf([...scales.keys()])})(?![\\p{L}\\p{M}]))?`;
   const amount = (number: string, scaled: string | undefined, symbol: string): string => {
-    const [one, many, cent, cents] = currencies.get(symbol)!;
+    const [[one, many], cents] = n.money.get(symbol) as readonly [readonly [string, string], (readonly [string, string])?];
     if (scaled !== undefined) return `${number} ${scales.get(scaled)} ${many}`.replace(/ de (?=euros)/, n.elided);
     const [, whole, part] = /^(\d+)[.,](\d\d)$/.exec(number) ?? [];
-    if (part === undefined || cent === undefined) return counted(number, one!, many!, n);
-    if (part === '00') return counted(whole!, one!, many!, n);
-    const small = counted(String(Number(part)), cent, cents!, n);
-    return Number(whole) === 0 ? small : `${counted(whole!, one!, many!, n)} ${n.cents(small, String(Number(part)))}`;
+    if (part === undefined || cents === undefined) return counted(number, one, many, n);
+    if (part === '00') return counted(whole!, one, many, n);
+    const small = counted(String(Number(part)), ...cents, n);
+    return Number(whole) === 0 ? small : `${counted(whole!, one, many, n)} ${n.cents(small, String(Number(part)))}`;
   };
   const to = n.signs['–'];
   const each = `(?:/((?!\\p{Lu})\\p{L}[\\p{L}\\p{M}]{0,11})${ENDS})?`;
-  const per = (unit: string | undefined): string => (unit === undefined ? '' : ` ${n.per(unitNames(n).get(unit)?.[0] ?? unit)}`);
+  const per = (unit: string | undefined): string => (unit === undefined ? '' : ` ${n.per(n.measures.get(unit)?.[0] ?? unit)}`);
   return text
     .replace(/(?<=(?<![\d.,])\d{1,9})€(\d\d)(?!\d)/g, ',$1 €')
     .replace(
@@ -46,12 +45,9 @@ export function money(text: string, n: Notation): string {
     );
 }
 
-const unitNames = (n: Notation): Map<string, string[]> => new Map(pairs(n.units).map(([symbol, names]) => [symbol, names.split('/')]));
-
 /** Writes out units after numbers, alone or with a unit after a slash. */
-export function units(text: string, n: Notation): string {
-  const names = unitNames(n);
-  const symbols = anyOf([...names.keys()]);
+export function units(text: string, n: Reader): string {
+  const symbols = anyOf([...n.measures.keys()]);
   return text
     .replace(/(?<=\d\s?[ckm]?m)[23](?![\p{L}\d])/gu, (power) => (power === '2' ? '²' : '³'))
     .replace(/(?<=\d\s?)º(?=\s?[CF](?![\p{L}]))/gu, '°')
@@ -61,8 +57,7 @@ export function units(text: string, n: Notation): string {
     .replace(
       new RegExp(`(?<![\\d.,])(${NUMBER})\\s?(${symbols})(?:/(${symbols}))?(?![\\p{L}\\p{M}\\d²³'/])(?:\\.(?=\\s+\\p{Ll}))?`, 'gu'),
       (_, number: string, symbol: string, per?: string) => {
-        const [one, many] = names.get(symbol)!;
-        return counted(number, one!, many ?? n.plural(one!), n) + (per === undefined ? '' : ` ${n.per(names.get(per)![0]!)}`);
+        return counted(number, ...n.measures.get(symbol)!, n) + (per === undefined ? '' : ` ${n.per(n.measures.get(per)![0])}`);
       },
     )
     .replace(/(?<=\d)\s?%/g, ` ${n.signs['%']}`)
@@ -70,7 +65,7 @@ export function units(text: string, n: Notation): string {
 }
 
 /** Makes whole numbers agree with the nouns behind them, unless they may be years. */
-export function agreement(text: string, n: Notation): string {
+export function agreement(text: string, n: Reader): string {
   if (n.counted === undefined) return text;
   return text.replace(
     new RegExp(`${BEGINS}(?<!\\d[.,]| [.,] )(\\d{1,9}) (${n.counted.source})${ENDS}`, 'gu'),

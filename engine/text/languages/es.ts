@@ -8,25 +8,24 @@ const PARTS = ['', '', 'medio', 'tercio', 'cuarto', 'quinto', 'sexto', 'séptimo
 
 /** The notation of Spanish. */
 export const ES: Notation = {
-  signs: {
-    '.': 'punto', ',': 'coma', '/': 'barra', '@': 'arroba', '?': 'interrogación', '=': 'igual a', '&': 'y', ':': 'dos puntos', _: 'guion bajo',
-    '-': 'guion', '+': 'más', '−': 'menos', '×': 'por', '÷': 'entre', '–': 'a', '⁄': 'sobre', '%': 'por ciento', '‰': 'por mil', '#': 'hashtag',
-    '№': 'número', '±': 'más menos', '√': 'raíz de', '²': 'al cuadrado', '³': 'al cubo', '^': 'elevado a', '<': 'menor que', '>': 'mayor que',
-    '≥': 'mayor o igual que', '≤': 'menor o igual que', '≠': 'distinto de', '≈': 'aproximadamente',
-  },
+  names:
+    'punto|coma|barra|arroba|interrogación|igual a|y|dos puntos|guion bajo|guion|más|menos|por|entre|a|sobre|por ciento|por mil|hashtag|número|más menos|raíz de|al cuadrado|al cubo|elevado a|menor que|mayor que|mayor o igual que|menor o igual que|distinto de|aproximadamente',
   point: 'punto',
-  domains: '|es|mx|ar|cl|co',
+  domains: 'es|mx|ar|cl|co',
   months: 'enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre'.split(' '),
   note: 'Nota',
   done: 'hecho',
-  titles: 'Sr.=señor|Sra.=señora|Srta.=señorita|Sres.=señores|Sras.=señoras|Dr.=doctor|Dra.=doctora|Dres.=doctores|D.=don|D.ª=doña|Dña.=doña|Prof.=profesor|Profa.=profesora|Lic.=licenciado|Ing.=ingeniero|Arq.=arquitecto|Gral.=general|Sto.=santo|Sta.=santa|Mons.=monseñor|Av.=avenida|Avda.=avenida|C/=calle|Pza.=plaza',
-  numbered: 'pág.=página|págs.=páginas|p.=página|pp.=páginas|núm.=número|n.º=número|nº=número|n°=número|art.=artículo|cap.=capítulo|vol.=volumen|fig.=figura|tel.=teléfono|tfno.=teléfono|ed.=edición|aprox.=aproximadamente',
-  short: 'etc.=etcétera|Ud.=usted|Uds.=ustedes|Vd.=usted|Vds.=ustedes|p. ej.=por ejemplo|p.ej.=por ejemplo|EE. UU.=Estados Unidos|EE.UU.=Estados Unidos|EEUU=Estados Unidos|JJ. OO.=Juegos Olímpicos|JJ.OO.=Juegos Olímpicos|a. C.=antes de Cristo|a.C.=antes de Cristo|d. C.=después de Cristo|d.C.=después de Cristo|S. A.=S A|s/n=sin número|c/u=cada uno|vs.=versus|tel.=teléfono|aprox.=aproximadamente|Cía.=compañía|dpto.=departamento|admón.=administración|km/h=kilómetros por hora',
+  titles: 'Sr.=señor|Sra.=señora|Srta.=señorita|Sres.=señores|Sras.=señoras|Dr.=doctor|Dra.=doctora|D.=don|D.ª=doña|Dña.=doña|Prof.=profesor|Profa.=profesora|Ing.=ingeniero|Sto.=santo|Sta.=santa|Av.=avenida|C/=calle',
+  numbered: 'pág.=página|págs.=páginas|p.=página|pp.=páginas|núm.=número|n.º=número|nº=número|art.=artículo|cap.=capítulo|vol.=volumen|fig.=figura|tel.=teléfono|aprox.=aproximadamente',
+  short: 'etc.=etcétera|Ud.=usted|Uds.=ustedes|p. ej.=por ejemplo|p.ej.=por ejemplo|EE. UU.=Estados Unidos|EE.UU.=Estados Unidos|EEUU=Estados Unidos|a. C.=antes de Cristo|a.C.=antes de Cristo|d. C.=después de Cristo|d.C.=después de Cristo|S. A.=S A|s/n=sin número|vs.=versus|tel.=teléfono|aprox.=aproximadamente',
+  bases: 'g=gramo|l=litro|L=litro|W=vatio|Wh=vatio hora|*B=byte|*b=bit|*bps=bit por segundo|V=voltio|*A=amperio|*Ah=amperio hora|Hz=hercio|cal=caloría|s=segundo',
+  prefixes: 'kilo mega giga tera centi mili micro',
   units:
-    'km=kilómetro|m=metro|cm=centímetro|mm=milímetro|μm=micrómetro|nm=nanómetro|km²=kilómetro cuadrado/kilómetros cuadrados|m²=metro cuadrado/metros cuadrados|cm²=centímetro cuadrado/centímetros cuadrados|m³=metro cúbico/metros cúbicos|cm³=centímetro cúbico/centímetros cúbicos|ha=hectárea|kg=kilo|g=gramo|mg=miligramo|μg=microgramo|t=tonelada|l=litro|L=litro|ml=mililitro|mL=mililitro|cl=centilitro|dl=decilitro|kWh=kilovatio hora/kilovatios hora|MWh=megavatio hora/megavatios hora|kW=kilovatio|MW=megavatio|GW=gigavatio|W=vatio|V=voltio|kV=kilovoltio|A=amperio|mAh=miliamperio hora/miliamperios hora|Ω=ohmio|Hz=hercio|kHz=kilohercio|MHz=megahercio|GHz=gigahercio|dB=decibelio|kcal=kilocaloría|hPa=hectopascal/hectopascales|°C=grado Celsius/grados Celsius|ºC=grado Celsius/grados Celsius|°F=grado Fahrenheit/grados Fahrenheit|°=grado|TB=terabyte|GB=gigabyte|MB=megabyte|KB=kilobyte|kB=kilobyte|Mbps=megabit por segundo/megabits por segundo|Gbps=gigabit por segundo/gigabits por segundo|px=píxel/píxeles|h=hora|hs=hora|min=minuto|s=segundo|seg=segundo|ms=milisegundo',
-  currencies:
-    '€=euro/euros/céntimo/céntimos|EUR=euro/euros/céntimo/céntimos|$=dólar/dólares/centavo/centavos|USD=dólar/dólares/centavo/centavos|£=libra/libras/penique/peniques|GBP=libra/libras/penique/peniques|BRL=real/reales/centavo/centavos|MXN=peso/pesos/centavo/centavos|ARS=peso/pesos/centavo/centavos|₹=rupia/rupias/paisa/paisas|INR=rupia/rupias/paisa/paisas|¥=yen/yenes|JPY=yen/yenes|CHF=franco suizo/francos suizos',
-  scales: 'mil millones=mil millones de|millones=millones de|millón=millón de|billones=billones de|billón=billón de|mil=mil|M=millones de|k=mil|K=mil',
+    'm=metro|km=kilómetro|cm=centímetro|mm=milímetro|kg=kilo|ha=hectárea|t=tonelada|dB=decibelio|°C=grado Celsius|°F=grado Fahrenheit|°=grado|h=hora|hs=hora|min=minuto|seg=segundo',
+  square: '$ cuadrado',
+  cubic: '$ cúbico',
+  currencies: 'dólar/dólares centavo|euro céntimo|libra penique|rupia paisa|yen/yenes|real/reales centavo',
+  scales: 'mil millones=mil millones de|millones=millones de|millón=millón de|billones=billones de|mil=mil|M=millones de|k=mil',
   elided: ' de ',
   phone: '[6789]\\d{2}[ .-]\\d{3}[ .-]\\d{3}|[6789]\\d{2}(?:[ .-]\\d{2}){3}|9\\d[ .-]\\d{3}[ .-]\\d{2}[ .-]\\d{2}|\\d{2} \\d{4} \\d{4}',
   beforeHour: 'las?|horas',
@@ -34,7 +33,7 @@ export const ES: Notation = {
   counted:
     /(?!(?:unas|unos|ellos|ellas|todos|todas|varios|varias|estos|estas|esos|esas|otros|otras|muchos|muchas|menos|además|apenas|mientras|después|antes)(?!\p{L}))\p{Ll}{2,30}[oa]s|meses|veces|mujeres|año|mes|día|siglo|minuto|segundo|metro|kilo|kilómetro|litro|libro|millón|millones|persona|hora|semana|vez|taza|cucharada|cucharadita|página|noche|mujer/u,
   pointIsDecimal: false,
-  plural: (noun) => `${noun}s`,
+  plural: (noun) => noun.replace(/^\S+| c\S+/g, '$&s'),
   isFeminine: (noun) => /as?$|^(?:ve[zc]|mujer|noche)/.test(noun) && !/^(?:días?|(?:proble|siste|progra|te|idio|cli|dra|poe|síntom|esque)mas?|mapas?|planetas?|\p{Ll}+istas)$/u.test(noun),
   isSingular: () => false,
   count: (digits, noun, feminine) => {
@@ -62,14 +61,14 @@ export const ES: Notation = {
     withoutRoman(
       text
         .replace(/(?<![\p{L}\d.,])(\d{1,3})\.?(?:[ºo°](?=\s\p{Ll}{4,})(?! (?:sobre|bajo|cent|lati|long))|º(?!\s?[CF](?!\p{L}))|er[ao]?(?!\p{L})|r[ao](?!\p{L})|[dtvmn]o(?!\p{L}))/gu, (all, digits: string) =>
-          /er$/.test(all) ? (digits === '3' ? 'tercer' : 'primer') : /a$/.test(all) ? `${digits}ª` : `${digits}º`,
+          all.endsWith('er') ? (digits === '3' ? 'tercer' : 'primer') : all.endsWith('a') ? `${digits}ª` : `${digits}º`,
         )
         .replace(/(?<![\p{L}\d.,])(\d{1,3})\.?(?:ª|[dtvmn]a(?!\p{L}))/gu, '$1ª'),
       {
         centuries: 'siglos?|s\\.',
-        counted: 'capítulo|tomo|volumen|acto|libro|parte|título|artículo|anexo|tabla|figura|fase|tipo|etapa|nivel|guerra mundial|escena|sección|apéndice|edición|congreso',
-        kings: 'Felipe|Carlos|Alfonso|Fernando|Luis|Enrique|Jaime|Pedro|Sancho|Ramiro|Juan|Pablo|Pío|Benedicto|León|Gregorio|Inocencio|Clemente|Napoleón|Federico|Alejandro|Nicolás|Jorge|Eduardo|Ricardo|Guillermo|Francisco|Jacobo|Iván|Ramsés|Alberto|Leopoldo',
-        queens: 'Isabel|Catalina|María|Juana|Cristina|Margarita|Cleopatra',
+        counted: 'capítulo|tomo|volumen|acto|libro|parte|título|artículo|fase|tipo|guerra mundial|sección',
+        kings: 'Felipe|Carlos|Alfonso|Fernando|Luis|Enrique|Jaime|Pedro|Juan|Pablo|Pío|León|Gregorio|Napoleón|Jorge|Eduardo|Guillermo|Francisco|Benedicto',
+        queens: 'Isabel|Catalina|Juana',
         ordinal: (value, feminine) => (value > 10 ? String(value) : `${value}${feminine ? 'ª' : 'º'}`),
       },
     )

@@ -1,10 +1,10 @@
 /** Writes out dates, times, telephone numbers, ranges, fractions and decimals, and brings numbers into one form. */
 
 import { BEGINS, ENDS } from './notation.ts';
-import type { Notation } from './notation.ts';
+import type { Reader } from './notation.ts';
 
 /** Writes out numeric dates. The day comes first, unless the second number is no month. */
-export function dates(text: string, n: Notation): string {
+export function dates(text: string, n: Reader): string {
   const named = (all: string, day: string, month: string, year: string): string => {
     const [d, m] = Number(month) > 12 ? [Number(month), Number(day)] : [Number(day), Number(month)];
     if (d < 1 || d > 31 || m < 1 || m > 12) return all;
@@ -26,8 +26,7 @@ export function dates(text: string, n: Notation): string {
 }
 
 /** Writes out times of day: 14:30, 14h30, and 14.30 after a word for hours. */
-export function times(text: string, n: Notation): string {
-  const seconds = new RegExp(`(?:^|\\|)s=([^|/]+)`).exec(n.units)![1]!;
+export function times(text: string, n: Reader): string {
   return text
     .replace(
       /(?<=\d)\s?([apAP])(?:[mM]|\.\s?[mM])(?:\.(?!\s*$|\s+\p{Lu}))?(?![\p{L}\p{M}])/gu,
@@ -41,13 +40,13 @@ export function times(text: string, n: Notation): string {
         'giu',
       ),
       (_, before: string | undefined, hour: string, minute: string, second?: string, short?: string, behind?: string) =>
-        `${n.clock(Number(hour), Number(minute), (before ?? short ?? behind) !== undefined)}${second === undefined ? '' : ` ${Number(second)} ${n.plural(seconds)}`}`,
+        `${n.clock(Number(hour), Number(minute), (before ?? short ?? behind) !== undefined)}${second === undefined ? '' : ` ${Number(second)} ${n.measures.get('s')![1]}`}`,
     )
     .replace(/(?<=\d):(?=\d)/g, ` ${n.signs['–']} `);
 }
 
 /** Writes out telephone numbers group by group: pairs are numbers, longer groups are read digit by digit. */
-export function telephones(text: string, n: Notation): string {
+export function telephones(text: string, n: Reader): string {
   const read = (number: string): string =>
     number.match(/\d+/g)!.map((group) => (group.length < 3 ? group : [...group].join(' '))).join(', '); // prettier-ignore
   return text
@@ -63,7 +62,7 @@ export function telephones(text: string, n: Notation): string {
 }
 
 /** Writes out ranges and minus signs. */
-export function ranges(text: string, n: Notation): string {
+export function ranges(text: string, n: Reader): string {
   return text
     .replace(/(?<=\d)(?:\s—\s|[-–−])(?=\d{1,15}(?:[.,]\d{1,15})?\s?=)/g, ` ${n.signs['−']} `)
     .replace(
@@ -74,7 +73,7 @@ export function ranges(text: string, n: Notation): string {
 }
 
 /** Removes what separates thousands: 1.000.000, 1 000 000, 1,234.50. A single comma or point before three digits is ambiguous. */
-export function numbers(text: string, n: Notation): string {
+export function numbers(text: string, n: Reader): string {
   const digits = (all: string): string => all.replace(/\D/g, '');
   const t = text
     .replace(/(?<![\p{L}\d.,'])[1-9]\d{0,2}(?:[ \u00a0\u2009\u202f]\d{3}){1,9}(?![\d.]?\d| \d)/gu, digits)
@@ -91,7 +90,7 @@ export function numbers(text: string, n: Notation): string {
 }
 
 /** Writes out fractions: 3/4, 2 1/2, ½. */
-export function fractions(text: string, n: Notation): string {
+export function fractions(text: string, n: Reader): string {
   return text
     .replace(/(\d?)([¼-¾⅐-⅞])/g, (_, whole: string, part: string) => `${whole && `${whole} `}${part.normalize('NFKC').replace('⁄', '/')}`)
     .replace(/(?<![\d/])(24\/7|50\/50)(?![\d/])/g, (pair) => pair.replace('/', ' '))
@@ -104,7 +103,7 @@ export function fractions(text: string, n: Notation): string {
 }
 
 /** Writes out decimals and versions. Two decimals are one number, unless they begin with a zero; more are read one by one. */
-export function decimals(text: string, n: Notation): string {
+export function decimals(text: string, n: Reader): string {
   return text
     .replace(/(?<![\d.])\d{1,9}(?:\.\d{1,9}){2,9}(?!\d)/g, (all) => all.replaceAll('.', ` ${n.point} `))
     .replace(/(?<!\d)(\d*)([.,])(\d{1,99})(?!\d)/g, (all, whole: string, mark: string, part: string, at: number) => {

@@ -25,24 +25,22 @@ function stem(value: number): string {
 
 /** The notation of French. */
 export const FR: Notation = {
-  signs: {
-    '.': 'point', ',': 'virgule', '/': 'slash', '@': 'arobase', '?': "point d'interrogation", '=': 'égale', '&': 'et', ':': 'deux-points', _: 'tiret bas',
-    '-': 'tiret', '+': 'plus', '−': 'moins', '×': 'fois', '÷': 'divisé par', '–': 'à', '⁄': 'sur', '%': 'pour cent', '‰': 'pour mille', '#': 'hashtag',
-    '№': 'numéro', '±': 'plus ou moins', '√': 'racine de', '²': 'au carré', '³': 'au cube', '^': 'puissance', '<': 'inférieur à', '>': 'supérieur à',
-    '≥': 'supérieur ou égal à', '≤': 'inférieur ou égal à', '≠': 'différent de', '≈': 'environ',
-  },
+  names:
+    "point|virgule|slash|arobase|point d'interrogation|égale|et|deux-points|tiret bas|tiret|plus|moins|fois|divisé par|à|sur|pour cent|pour mille|hashtag|numéro|plus ou moins|racine de|au carré|au cube|puissance|inférieur à|supérieur à|supérieur ou égal à|inférieur ou égal à|différent de|environ",
   point: 'point',
-  domains: '|fr|be|ch|ca',
+  domains: 'fr|be|ch|ca',
   months: 'janvier février mars avril mai juin juillet août septembre octobre novembre décembre'.split(' '),
   note: 'Note',
   done: 'fait',
-  titles: 'M.=monsieur|MM.=messieurs|Mme=madame|Mmes=mesdames|Mlle=mademoiselle|Mlles=mesdemoiselles|Dr=docteur|Dr.=docteur|Pr=professeur|Pr.=professeur|Me=maître|Mgr=monseigneur|St=saint|Ste=sainte|St-=saint|Ste-=sainte|Cie=compagnie|av.=avenue|bd=boulevard|bd.=boulevard',
-  numbered: 'p.=page|pp.=pages|n°=numéro|nº=numéro|nos=numéros|art.=article|chap.=chapitre|vol.=volume|fig.=figure|tél.=téléphone|env.=environ|éd.=édition',
-  short: 'etc.=et cetera|p. ex.=par exemple|p.ex.=par exemple|c.-à-d.=c\'est-à-dire|càd=c\'est-à-dire|av. J.-C.=avant Jésus-Christ|apr. J.-C.=après Jésus-Christ|J.-C.=Jésus-Christ|S. A.=S A|cf.=confer|vs.=versus|tél.=téléphone|env.=environ|Cie=compagnie|svp=s\'il vous plaît|s.v.p.=s\'il vous plaît|rdv=rendez-vous|RDV=rendez-vous',
-  units:
-    'km=kilomètre|m=mètre|cm=centimètre|mm=millimètre|μm=micromètre|nm=nanomètre|km²=kilomètre carré/kilomètres carrés|m²=mètre carré/mètres carrés|cm²=centimètre carré/centimètres carrés|m³=mètre cube/mètres cubes|cm³=centimètre cube/centimètres cubes|ha=hectare|kg=kilo|g=gramme|mg=milligramme|μg=microgramme|t=tonne|l=litre|L=litre|ml=millilitre|mL=millilitre|cl=centilitre|dl=décilitre|kWh=kilowattheure|MWh=mégawattheure|kW=kilowatt|MW=mégawatt|GW=gigawatt|W=watt|V=volt|kV=kilovolt|A=ampère|mAh=milliampère-heure/milliampères-heures|Ω=ohm|Hz=hertz/hertz|kHz=kilohertz/kilohertz|MHz=mégahertz/mégahertz|GHz=gigahertz/gigahertz|dB=décibel|kcal=kilocalorie|hPa=hectopascal|°C=degré Celsius/degrés Celsius|ºC=degré Celsius/degrés Celsius|°F=degré Fahrenheit/degrés Fahrenheit|°=degré|To=téraoctet|Go=gigaoctet|Mo=mégaoctet|Ko=kilooctet|ko=kilooctet|TB=térabyte|GB=gigabyte|MB=mégabyte|Mbps=mégabit par seconde/mégabits par seconde|Mbit=mégabit|Gbit=gigabit|px=pixel|h=heure|min=minute|mn=minute|s=seconde|sec=seconde|ms=milliseconde',
-  currencies:
-    '€=euro/euros/centime/centimes|EUR=euro/euros/centime/centimes|$=dollar/dollars/cent/cents|USD=dollar/dollars/cent/cents|£=livre/livres/penny/pence|GBP=livre/livres/penny/pence|BRL=réal/réaux/centavo/centavos|₹=roupie/roupies/paisa/paise|INR=roupie/roupies/paisa/paise|¥=yen/yens|JPY=yen/yens|CHF=franc suisse/francs suisses',
+  titles: 'M.=monsieur|MM.=messieurs|Mme=madame|Mlle=mademoiselle|Dr=docteur|Dr.=docteur|Pr=professeur|Pr.=professeur|Me=maître|St=saint|Ste=sainte|St-=saint|Cie=compagnie|av.=avenue',
+  numbered: 'p.=page|pp.=pages|n°=numéro|art.=article|chap.=chapitre|vol.=volume|fig.=figure|tél.=téléphone|env.=environ',
+  short: 'etc.=et cetera|p. ex.=par exemple|p.ex.=par exemple|c.-à-d.=c\'est-à-dire|càd=c\'est-à-dire|av. J.-C.=avant Jésus-Christ|apr. J.-C.=après Jésus-Christ|J.-C.=Jésus-Christ|S. A.=S A|cf.=confer|vs.=versus|tél.=téléphone|env.=environ',
+  bases: 'm=mètre|g=gramme|l=litre|L=litre|W=watt|Wh=wattheure|*B=byte|*o=octet|*b=bit|*bps=bit par seconde|V=volt|*A=ampère|*Ah=ampère-heure|Hz=hertz/hertz|cal=calorie|s=seconde',
+  prefixes: 'kilo méga giga téra centi milli micro',
+  units: 'kg=kilo|ha=hectare|t=tonne|dB=décibel|°C=degré Celsius|°F=degré Fahrenheit|°=degré|h=heure|min=minute|mn=minute|sec=seconde',
+  square: '$ carré',
+  cubic: '$ cube',
+  currencies: 'dollar cent|euro centime|livre penny/pence|roupie paisa|yen|réal/réaux centavo',
   scales: 'millions=millions de|million=million de|milliards=milliards de|milliard=milliard de|mille=mille|M=millions de|Md=milliards de|Mds=milliards de|k=mille|K=mille',
   elided: " d'",
   phone: '0\\d(?:[ .-]?\\d\\d){4}',
@@ -51,7 +49,7 @@ export const FR: Notation = {
   counted:
     /(?:heure|personne|année|fois|minute|seconde|semaine|page|femme|fille|voiture|journée|place|ville|maison|question|partie|étoile|chambre|nuit|pièce|cuillère|cuillerée|tasse|tranche|victoire|société|entreprise|pomme|chose|équipe)s?/u,
   pointIsDecimal: false,
-  plural: (noun) => noun.replace(/^[^ ]+/, '$&s'),
+  plural: (noun) => noun.replace(/^\S+| c\S+/g, '$&s'),
   isFeminine: (noun) => /^(?:livre|roupie|tonne|kilocalorie|(?:milli)?seconde|minute|heure)/.test(noun) || FR.counted!.test(noun),
   isSingular: (value) => value < 2,
   count: (digits, noun, feminine) => {
@@ -71,9 +69,9 @@ export const FR: Notation = {
   own: (text) =>
     withoutRoman(text, {
       centuries: 'siècles?',
-      counted: 'chapitre|tome|volume|acte|livre|partie|titre|article|annexe|tableau|figure|phase|type|étape|niveau|guerre mondiale|scène|section|édition',
-      kings: 'Louis|Charles|Henri|Philippe|François|Napoléon|Jean|Paul|Pie|Benoît|Léon|Grégoire|Innocent|Clément|Guillaume|Frédéric|Alexandre|Nicolas|Georges?|Édouard|Richard|Jacques|Ivan|Ramsès|Albert|Léopold|Ferdinand|Pierre',
-      queens: 'Élisabeth|Elizabeth|Catherine|Marie|Christine|Marguerite|Cléopâtre',
+      counted: 'chapitre|tome|volume|acte|livre|partie|titre|article|phase|type|guerre mondiale|section',
+      kings: 'Louis|Charles|Henri|Philippe|Napoléon|Jean|Paul|Pie|Léon|Georges?|Jacques',
+      queens: 'Élisabeth',
       ordinal: String,
     })
       .replace(/[ᵉʳʰ]/g, (letter) => ({ ᵉ: 'e', ʳ: 'r', ʰ: 'h' })[letter]!)
@@ -82,7 +80,7 @@ export const FR: Notation = {
         return value === undefined ? all : ordinal(value, /^[rè]/.test(ending));
       })
       .replace(/(?<![\p{L}\d.,])(\d{1,3})(ers?|res?|ères?|[eè]?mes?|es?|nde?s?)(?![\p{L}\d])/gu, (_, digits: string, ending: string) =>
-        digits === '2' && ending.startsWith('n') ? (ending.startsWith('nd') && ending.includes('e') ? 'seconde' : 'second') : ordinal(Number(digits), /^[rè]/.test(ending)) + (/s$/.test(ending) ? 's' : ''),
+        digits === '2' && ending.startsWith('n') ? (ending.startsWith('nd') && ending.includes('e') ? 'seconde' : 'second') : ordinal(Number(digits), /^[rè]/.test(ending)) + (ending.endsWith('s') ? 's' : ''),
       )
       .replace(/(?<![\p{L}\d.,])1 (?=(?:janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre)(?!\p{L}))/gu, 'premier '),
 }; // prettier-ignore

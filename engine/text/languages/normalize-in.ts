@@ -13,8 +13,8 @@ import { dates, decimals, fractions, numbers, ranges, telephones, times } from '
 import { FR } from './fr.ts';
 import { HI } from './hi.ts';
 import { IT } from './it.ts';
-import { BEGINS, ENDS, anyOf, pairs } from './notation.ts';
-import type { Notation } from './notation.ts';
+import { BEGINS, ENDS, anyOf, pairs, readerOf } from './notation.ts';
+import type { Notation, Reader } from './notation.ts';
 import { PT_BR } from './pt-br.ts';
 
 /** Languages whose notations are known here; English has code of its own. */
@@ -27,7 +27,7 @@ const NOTATIONS: Readonly<Record<NotationLanguage, Notation>> = { es: ES, fr: FR
  * reads them. Punctuation that shapes the voice stays.
  */
 export function normalizeIn(text: string, language: NotationLanguage): string {
-  const n = NOTATIONS[language];
+  const n = readerOf(NOTATIONS[language]);
   const words = { squared: n.signs['²']!, cubed: n.signs['³']!, power: n.signs['^']!, plus: n.signs['+']!, minus: n.signs['−']! };
   let t = withFewMarks(text).normalize('NFC').replace(/\r\n?/g, '\n');
   // The signs of these currencies do not begin formulas.
@@ -55,7 +55,7 @@ function plain(text: string): string {
 }
 
 /** Writes out a LaTeX formula by its signs. */
-function formula(latex: string, n: Notation): string {
+function formula(latex: string, n: Reader): string {
   let t = latex;
   // Innermost braces first; those nested deeper than this are read without their braces.
   for (let depth = 0, before = ''; depth < 8 && t !== before; depth++) {
@@ -86,7 +86,7 @@ function formula(latex: string, n: Notation): string {
 }
 
 /** Writes out abbreviations. At the end of a sentence the point is kept, but not before a name or a number. */
-function abbreviations(text: string, n: Notation): string {
+function abbreviations(text: string, n: Reader): string {
   let t = text;
   for (const [table, before] of [
     [n.titles, "\\s*(?=\\p{Lu}[\\p{L}'])"],
@@ -130,7 +130,7 @@ function initials(text: string): string {
 }
 
 /** Writes out the signs that a listener needs to hear, and drops those that only serve the layout. */
-function symbols(text: string, { signs }: Notation): string {
+function symbols(text: string, { signs }: Reader): string {
   const named = (sign: string): string => ` ${signs[sign]} `;
   return chemistry(text)
     .replace(/[:;]-?[)(](?=\s|$)/g, '')

@@ -1,19 +1,12 @@
 /** What a language is asked for, so that the same code writes out its notations. */
 
-/** A noun with its plural, and whether it is feminine. */
-export interface Noun {
-  readonly one: string;
-  readonly many: string;
-  readonly feminine: boolean;
-}
-
 /** Words and rules of a language for what is not written in words. */
 export interface Notation {
-  /** Names of signs: of those in addresses, of the decimal marks, and of arithmetic (÷ is "divided by", – "to" in ranges). */
-  readonly signs: Readonly<Record<string, string>>;
+  /** Names of SIGNS, with bars between: of those in addresses, of the decimal marks, and of arithmetic (÷ is "divided by", – "to" in ranges). */
+  readonly names: string;
   /** Name of the points of addresses and versions. */
   readonly point: string;
-  /** Further top-level domains, each after a bar. */
+  /** Further top-level domains, with bars between. */
   readonly domains: string;
   readonly months: readonly string[];
   /** Said for the number of a note, and for a checked task. */
@@ -23,9 +16,16 @@ export interface Notation {
   readonly titles: string;
   readonly numbered: string;
   readonly short: string;
-  /** Units as "symbol=name" or "symbol=name/plural", with bars between. */
+  /** Units that take prefixes as "symbol=name" or "symbol=name/plural", with bars between; a star is before those that are written with a prefix only. */
+  readonly bases: string;
+  /** Names of PREFIXES, with spaces between. */
+  readonly prefixes: string;
+  /** Further units. */
   readonly units: string;
-  /** Currencies as "sign=one/many/cent/cents", with bars between. */
+  /** What square and cubic units are called, with $ for the unit. */
+  readonly square: string;
+  readonly cubic: string;
+  /** Names of CURRENCIES with those of their hundredths, as "one/many one/many", with bars between. */
   readonly currencies: string;
   /** Powers of ten after an amount of money, as "short=long" with bars between. Those that take a preposition before the currency have it. */
   readonly scales: string;
@@ -70,3 +70,44 @@ export const anyOf = (words: readonly string[]): string =>
 /** Regular expression sources of the beginning and the end of a word, in any script. */
 export const BEGINS = '(?<![\\p{L}\\p{M}\\p{N}])';
 export const ENDS = '(?![\\p{L}\\p{M}\\p{N}])';
+
+const SIGNS = '.,/@?=&:_-+−×÷–⁄%‰#№±√²³^<>≥≤≠≈';
+const PREFIXES = 'kMGTcmμ';
+const CURRENCIES = '$€£₹¥R';
+const CODES = { USD: '$', EUR: '€', GBP: '£', INR: '₹', Rs: '₹', 'Rs.': '₹', 'रु.': '₹', रु: '₹', JPY: '¥', BRL: 'R' };
+
+/** A notation whose tables can be looked up: nouns are in the singular and in the plural. */
+export interface Reader extends Notation {
+  readonly signs: Readonly<Record<string, string>>;
+  readonly measures: ReadonlyMap<string, readonly [string, string]>;
+  /** Currencies by sign and by code; behind their own names those of their hundredths. */
+  readonly money: ReadonlyMap<string, readonly (readonly [string, string])[]>;
+}
+
+/** Prepares the tables of a notation. */
+export function readerOf(n: Notation): Reader {
+  const names = n.names.split('|');
+  const noun = (entry: string): readonly [string, string] => {
+    const [one, many] = entry.split('/') as [string, string?];
+    return [one, many ?? n.plural(one)];
+  };
+  const measures = new Map<string, readonly [string, string]>();
+  const prefixes = n.prefixes.split(' ');
+  for (const [symbol, entry] of pairs(n.bases)) {
+    const base = symbol.replace('*', '');
+    if (base === symbol) measures.set(base, noun(entry));
+    prefixes.forEach((prefix, i) => {
+      const prefixed = noun(entry.replace(/[^/]+/g, (name) => prefix + name));
+      // TV is no measure.
+      if (prefix !== prefixes[3] || /^[BbW]/.test(base)) measures.set(PREFIXES[i]! + base, prefixed);
+      if (i === 0) measures.set(`K${base}`, prefixed);
+    });
+  }
+  for (const [symbol, entry] of pairs(n.units)) measures.set(symbol, noun(entry));
+  for (const symbol of ['m', 'km', 'cm', 'mm'])
+    for (const [power, form] of [['²', n.square], ['³', n.cubic]] as const) measures.set(symbol + power, noun(form.replace('$', measures.get(symbol)![0]))); // prettier-ignore
+  const money = new Map(n.currencies.split('|').map((entry, i) => [CURRENCIES[i]!, entry.split(' ').map(noun)]));
+  for (const [code, sign] of Object.entries(CODES)) money.set(code, money.get(sign)!);
+  money.delete('R');
+  return { ...n, signs: Object.fromEntries(Array.from(SIGNS, (sign, i) => [sign, names[i]!])), measures, money };
+}

@@ -19,24 +19,23 @@ const PARTS = ['', '', 'meio', 'terço', 'quarto', 'quinto', 'sexto', 'sétimo',
 
 /** The notation of Brazilian Portuguese. */
 export const PT_BR: Notation = {
-  signs: {
-    '.': 'ponto', ',': 'vírgula', '/': 'barra', '@': 'arroba', '?': 'interrogação', '=': 'igual a', '&': 'e', ':': 'dois pontos', _: 'sublinhado',
-    '-': 'hífen', '+': 'mais', '−': 'menos', '×': 'vezes', '÷': 'dividido por', '–': 'a', '⁄': 'sobre', '%': 'por cento', '‰': 'por mil', '#': 'hashtag',
-    '№': 'número', '±': 'mais ou menos', '√': 'raiz de', '²': 'ao quadrado', '³': 'ao cubo', '^': 'elevado a', '<': 'menor que', '>': 'maior que',
-    '≥': 'maior ou igual a', '≤': 'menor ou igual a', '≠': 'diferente de', '≈': 'aproximadamente',
-  },
+  names:
+    'ponto|vírgula|barra|arroba|interrogação|igual a|e|dois pontos|sublinhado|hífen|mais|menos|vezes|dividido por|a|sobre|por cento|por mil|hashtag|número|mais ou menos|raiz de|ao quadrado|ao cubo|elevado a|menor que|maior que|maior ou igual a|menor ou igual a|diferente de|aproximadamente',
   point: 'ponto',
-  domains: '|br|pt',
+  domains: 'br|pt',
   months: 'janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro'.split(' '),
   note: 'Nota',
   done: 'feito',
-  titles: 'Sr.=senhor|Sra.=senhora|Srta.=senhorita|Srs.=senhores|Dr.=doutor|Dra.=doutora|Drs.=doutores|D.=dom|Prof.=professor|Profa.=professora|Profª=professora|Prof.ª=professora|Eng.=engenheiro|Arq.=arquiteto|Gal.=general|Cel.=coronel|Pe.=padre|Sto.=santo|Sta.=santa|Exmo.=excelentíssimo|Av.=avenida|R.=rua|Pça.=praça|Dep.=deputado',
-  numbered: 'pág.=página|págs.=páginas|p.=página|pp.=páginas|núm.=número|n.º=número|nº=número|n°=número|art.=artigo|cap.=capítulo|vol.=volume|fig.=figura|tel.=telefone|séc.=século|ed.=edição|aprox.=aproximadamente',
-  short: 'etc.=etcétera|p. ex.=por exemplo|p.ex.=por exemplo|ex.=exemplo|EUA=Estados Unidos|a.C.=antes de Cristo|a. C.=antes de Cristo|d.C.=depois de Cristo|d. C.=depois de Cristo|S. A.=S A|S/A=S A|Ltda.=limitada|Cia.=companhia|vs.=versus|tel.=telefone|aprox.=aproximadamente|obs.=observação|s/n=sem número|vc=você|vcs=vocês|séc.=século',
+  titles: 'Sr.=senhor|Sra.=senhora|Srta.=senhorita|Srs.=senhores|Dr.=doutor|Dra.=doutora|D.=dom|Prof.=professor|Profa.=professora|Eng.=engenheiro|Sto.=santo|Sta.=santa|Av.=avenida|R.=rua',
+  numbered: 'pág.=página|págs.=páginas|p.=página|pp.=páginas|núm.=número|n.º=número|nº=número|art.=artigo|cap.=capítulo|vol.=volume|fig.=figura|tel.=telefone|séc.=século|aprox.=aproximadamente',
+  short: 'etc.=etcétera|p. ex.=por exemplo|p.ex.=por exemplo|ex.=exemplo|EUA=Estados Unidos|a.C.=antes de Cristo|a. C.=antes de Cristo|d.C.=depois de Cristo|d. C.=depois de Cristo|S. A.=S A|S/A=S A|Ltda.=limitada|Cia.=companhia|vs.=versus|tel.=telefone|aprox.=aproximadamente|s/n=sem número|séc.=século',
+  bases: 'g=grama|l=litro|L=litro|W=watt|Wh=watt-hora/watts-hora|*B=byte|*b=bit|*bps=bit por segundo|V=volt|*A=ampere|*Ah=ampere-hora/amperes-hora|Hz=hertz/hertz|cal=caloria|s=segundo',
+  prefixes: 'quilo mega giga tera centi mili micro',
   units:
-    'km=quilômetro|m=metro|cm=centímetro|mm=milímetro|μm=micrômetro|nm=nanômetro|km²=quilômetro quadrado/quilômetros quadrados|m²=metro quadrado/metros quadrados|cm²=centímetro quadrado/centímetros quadrados|m³=metro cúbico/metros cúbicos|cm³=centímetro cúbico/centímetros cúbicos|ha=hectare|kg=quilo|g=grama|mg=miligrama|μg=micrograma|t=tonelada|l=litro|L=litro|ml=mililitro|mL=mililitro|cl=centilitro|dl=decilitro|kWh=quilowatt-hora/quilowatts-hora|MWh=megawatt-hora/megawatts-hora|kW=quilowatt|MW=megawatt|GW=gigawatt|W=watt|V=volt|kV=quilovolt|A=ampere|mAh=miliampere-hora/miliamperes-hora|Ω=ohm|Hz=hertz/hertz|kHz=quilohertz/quilohertz|MHz=megahertz/megahertz|GHz=gigahertz/gigahertz|dB=decibel/decibéis|kcal=quilocaloria|hPa=hectopascal/hectopascais|°C=grau Celsius/graus Celsius|ºC=grau Celsius/graus Celsius|°F=grau Fahrenheit/graus Fahrenheit|°=grau|TB=terabyte|GB=gigabyte|MB=megabyte|KB=kilobyte|kB=kilobyte|Mbps=megabit por segundo/megabits por segundo|Gbps=gigabit por segundo/gigabits por segundo|px=pixel/pixels|h=hora|hs=hora|min=minuto|s=segundo|seg=segundo|ms=milissegundo',
-  currencies:
-    'BRL=real/reais/centavo/centavos|€=euro/euros/centavo/centavos|EUR=euro/euros/centavo/centavos|$=dólar/dólares/centavo/centavos|USD=dólar/dólares/centavo/centavos|£=libra/libras/pêni/pence|GBP=libra/libras/pêni/pence|₹=rupia/rupias/paisa/paisas|INR=rupia/rupias/paisa/paisas|¥=iene/ienes|JPY=iene/ienes|CHF=franco suíço/francos suíços',
+    'm=metro|km=quilômetro|cm=centímetro|mm=milímetro|kg=quilo|ha=hectare|t=tonelada|dB=decibel/decibéis|°C=grau Celsius|°F=grau Fahrenheit|°=grau|h=hora|hs=hora|min=minuto|seg=segundo',
+  square: '$ quadrado',
+  cubic: '$ cúbico',
+  currencies: 'dólar/dólares centavo|euro centavo|libra pêni/pence|rupia paisa|iene|real/reais centavo',
   scales: 'milhões=milhões de|milhão=milhão de|bilhões=bilhões de|bilhão=bilhão de|trilhões=trilhões de|trilhão=trilhão de|mil=mil|mi=milhões de|bi=bilhões de|M=milhões de|k=mil',
   elided: ' de ',
   phone: '\\(?\\d\\d\\)? ?9?\\d{4}-\\d{4}|9?\\d{4}-\\d{4}|0800 \\d{3} \\d{4}',
@@ -45,7 +44,7 @@ export const PT_BR: Notation = {
   counted:
     /(?!(?:mas|elas|todas|várias|estas|essas|outras|muitas|suas|apenas|próximas|quantas|minhas)(?!\p{L}))\p{Ll}{2,30}as|vezes|mulheres|pessoa|hora|semana|vez|xícara|colher|colheres|página|noite|noites|mulher/u,
   pointIsDecimal: false,
-  plural: (noun) => noun.replace(/^[^ ]+/, '$&s'),
+  plural: (noun) => noun.replace(/^\S+| [cq]\S+/g, '$&s'),
   isFeminine: (noun) => /as?$|^(?:ve[zs]|mulher|noite|colher)/.test(noun) && !/(?:gra|proble|siste|progra|te|idio|cli|dra|poe|sinto|esque)mas?$|^(?:dias?|mapas?|planetas?|\p{Ll}+istas)$/u.test(noun),
   isSingular: (value) => value < 2,
   count: (digits, noun, feminine) => {
@@ -72,9 +71,9 @@ export const PT_BR: Notation = {
         .replace(/(?<![\p{L}\d.,])1(?= de (?:janeiro|fevereiro|março|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro)(?!\p{L}))/gu, '1º'),
       {
         centuries: 'séculos?|séc\\.',
-        counted: 'capítulo|tomo|volume|ato|livro|parte|título|artigo|anexo|tabela|figura|fase|tipo|etapa|nível|guerra mundial|cena|seção|edição',
-        kings: 'Pedro|João|Luís|Carlos|Henrique|Filipe|Francisco|Napoleão|Paulo|Pio|Bento|Leão|Gregório|Inocêncio|Clemente|Guilherme|Frederico|Alexandre|Nicolau|Jorge|Eduardo|Ricardo|Jaime|Ivan|Ramsés|Alberto|Leopoldo|Fernando|Afonso|Manuel|Sancho|Dinis|Miguel|José',
-        queens: 'Isabel|Elizabeth|Catarina|Maria|Cristina|Margarida|Cleópatra',
+        counted: 'capítulo|tomo|volume|ato|livro|parte|título|artigo|fase|tipo|guerra mundial|seção',
+        kings: 'Pedro|João|Luís|Carlos|Henrique|Filipe|Francisco|Napoleão|Paulo|Pio|Bento|Leão|Gregório|Guilherme|Jorge|Eduardo|Fernando|Afonso|Manuel',
+        queens: 'Isabel|Elizabeth|Catarina|Maria',
         ordinal: (value, feminine) => (value > 10 ? String(value) : `${value}${feminine ? 'ª' : 'º'}`),
       },
     ),
