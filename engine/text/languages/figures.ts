@@ -32,7 +32,7 @@ export function times(text: string, n: Reader): string {
       /(?<=\d)\s?([apAP])(?:[mM]|\.\s?[mM])(?:\.(?!\s*$|\s+\p{Lu}))?(?![\p{L}\p{M}])/gu,
       (_, half: string) => ` ${half.toUpperCase()} M`,
     )
-    .replace(/(?<!\d)(\d{1,3})\s?h\s?(\d{1,2})\s?min(?![\p{L}\p{M}])/gu, '$1 h $2 min')
+    .replace(/(?<!\d)(\d{1,3})\s?h\s?0?(\d{1,2})\s?min(?![\p{L}\p{M}])/gu, '$1 h $2 min')
     .replace(new RegExp(`(?<=${BEGINS}(?:${n.beforeHour}) )(\\d{1,2})\\.([0-5]\\d)(?!\\d|[.,]\\d)`, 'giu'), '$1:$2')
     .replace(
       new RegExp(
@@ -40,7 +40,7 @@ export function times(text: string, n: Reader): string {
         'giu',
       ),
       (_, before: string | undefined, hour: string, minute: string, second?: string, short?: string, behind?: string) =>
-        `${n.clock(Number(hour), Number(minute), (before ?? short ?? behind) !== undefined)}${second === undefined ? '' : ` ${Number(second)} ${n.measures.get('s')![1]}`}`,
+        `${n.clock(Number(hour), Number(minute), (before ?? short ?? behind) !== undefined)}${second === undefined ? '' : ` ${n.signs['&']} ${Number(second)} ${n.measures.get('s')![1]}`}`,
     )
     .replace(/(?<=\d):(?=\d)/g, ` ${n.signs['–']} `);
 }
@@ -66,7 +66,7 @@ export function ranges(text: string, n: Reader): string {
   return text
     .replace(/(?<=\d)(?:\s—\s|[-–−])(?=\d{1,15}(?:[.,]\d{1,15})?\s?=)/g, ` ${n.signs['−']} `)
     .replace(
-      /(?<=\d(?:[%°€]|\s?h)?)(?<![\p{L}]-?\d{1,6})\s?[-–]\s?(?=(?:US\$|R\$|[$€£₹])?\d)|(?<=\d[:h]\d\d) — (?=\d)/gu,
+      /(?<=\d(?:[%°€]|\s?h)?)(?<!(?<!\d\s?)\p{L}-?\d{1,6})\s?[-–]\s?(?=(?:US\$|R\$|[$€£₹])?\d)|(?<=\d[:h]\d\d) — (?=\d)/gu,
       ` ${n.signs['–']} `,
     )
     .replace(/(^|[\s(=])[-−](?=\d)/g, `$1${n.signs['−']} `);

@@ -34,7 +34,7 @@ export const FR: Notation = {
   done: 'fait',
   titles: 'M.=monsieur|MM.=messieurs|Mme=madame|Mlle=mademoiselle|Dr=docteur|Dr.=docteur|Pr=professeur|Pr.=professeur|Me=maître|St=saint|Ste=sainte|St-=saint|Cie=compagnie|av.=avenue',
   numbered: 'p.=page|pp.=pages|n°=numéro|art.=article|chap.=chapitre|vol.=volume|fig.=figure|tél.=téléphone|env.=environ',
-  short: 'etc.=et cetera|p. ex.=par exemple|p.ex.=par exemple|c.-à-d.=c\'est-à-dire|càd=c\'est-à-dire|av. J.-C.=avant Jésus-Christ|apr. J.-C.=après Jésus-Christ|J.-C.=Jésus-Christ|S. A.=S A|cf.=confer|vs.=versus|tél.=téléphone|env.=environ',
+  short: 'etc.=et cetera|p. ex.=par exemple|p.ex.=par exemple|c.-à-d.=c\'est-à-dire|càd=c\'est-à-dire|av. J.-C.=avant Jésus-Christ|apr. J.-C.=après Jésus-Christ|J.-C.=Jésus-Christ|S. A.=S A|cf.=confer|É.-U.=États-Unis|vs.=versus|tél.=téléphone|env.=environ',
   bases: 'm=mètre|g=gramme|l=litre|L=litre|W=watt|Wh=wattheure|*B=byte|*o=octet|*b=bit|*bps=bit par seconde|V=volt|*A=ampère|*Ah=ampère-heure|Hz=hertz/hertz|cal=calorie|s=seconde',
   prefixes: 'kilo méga giga téra centi milli micro',
   units: 'kg=kilo|ha=hectare|t=tonne|dB=décibel|°C=degré Celsius|°F=degré Fahrenheit|°=degré|h=heure|min=minute|mn=minute|sec=seconde',
@@ -74,11 +74,14 @@ export const FR: Notation = {
       queens: 'Élisabeth',
       ordinal: String,
     })
+      .replace(/(?<=\d)\s?([hj])\/(?=\d)/g, (_, unit: string) => (unit === 'h' ? ' heures sur ' : ' jours sur '))
       .replace(/[ᵉʳʰ]/g, (letter) => ({ ᵉ: 'e', ʳ: 'r', ʰ: 'h' })[letter]!)
       .replace(/(?<![\p{L}\p{M}\d])([IVX][IVXLC]{0,8})(ers?|res?|ères?|es?|èmes?|nde?s?)(?![\p{L}\d])/gu, (all, numeral: string, ending: string) => {
         const value = valueOf(numeral);
         return value === undefined ? all : ordinal(value, /^[rè]/.test(ending));
       })
+      // espeak-ng adds "romain" to other numerals.
+      .replace(/(?<![\p{L}\p{M}\d.-])[IVX]{2,8}(?![\p{L}\p{M}\d.-])/gu, (numeral) => String(valueOf(numeral) ?? numeral))
       .replace(/(?<![\p{L}\d.,])(\d{1,3})(ers?|res?|ères?|[eè]?mes?|es?|nde?s?)(?![\p{L}\d])/gu, (_, digits: string, ending: string) =>
         digits === '2' && ending.startsWith('n') ? (ending.startsWith('nd') && ending.includes('e') ? 'seconde' : 'second') : ordinal(Number(digits), /^[rè]/.test(ending)) + (ending.endsWith('s') ? 's' : ''),
       )

@@ -48,6 +48,8 @@ export const IT: Notation = {
   own: (text) =>
     withoutRoman(
       text
+        .replace(/(?<!\p{L})san (?=[AEIOU])/gu, "sant'")
+        .replace(/(?<!\p{L})san (?=(?!Luca|Nicola|Mattia)\p{Lu}\p{Ll}{1,20}a(?!\p{L}))/gu, 'santa ')
         // Behind an apostrophe espeak-ng does not read figures on.
         .replace(/(?<=\p{L}')(1|8[0-9]?|11)(?![\d.,]?\d)([ºª°]?)/gu, elided)
         .replace(/(?<![\p{L}\d.,])(\d{1,3})°(?=\s\p{Ll}{4,})(?! (?:sotto|sopra|all|nell|cent|lati|long|fino|quando))/gu, '$1º')

@@ -48,6 +48,7 @@ function plain(text: string): string {
     .replace(/«[^\S\n]?/g, '"')
     .replace(/[^\S\n]?»/g, '"');
   return plainPunctuation(t)
+    .replace(/(?<=(?<!\p{L})(?:etc|ecc))…/gu, '.…')
     .replace(/[^\S\n]?[।॥](?=([\p{L}\p{N}])?)/gu, (_, next?: string) => (next === undefined ? '.' : '. '))
     // A dash that begins a line of dialogue, or is before a mark, is no pause of its own.
     .replace(/^ — |[^\S\n]?—[^\S\n]?(?=[.,;:!?…])/gm, '')
@@ -89,18 +90,18 @@ function formula(latex: string, n: Reader): string {
 function abbreviations(text: string, n: Reader): string {
   let t = text;
   for (const [table, before] of [
-    [n.titles, "\\s*(?=\\p{Lu}[\\p{L}'])"],
+    [n.titles, "(?:(?<=[./-])\\s*|\\s+)(?=\\p{Lu}[\\p{L}'])"],
     [n.numbered, '\\s*(?=\\d|[IVXLC]+(?!\\p{L}))'],
     [n.short, ENDS],
   ] as const) {
-    const long = new Map(pairs(table));
+    const long = new Map(pairs(table).flatMap(([key, word]) => (key.length < 3 ? [[key, word]] : [[key, word], [key.toLowerCase(), word]]) as [string, string][])); // prettier-ignore
     if (long.size === 0) continue;
     // Scripts without capitals begin names with any letter.
-    const follows = table === n.titles && n.pointIsDecimal ? '\\s*(?=\\p{L})' : before;
+    const follows = table === n.titles && n.pointIsDecimal ? before.replace(/p.Lu.*/, 'p{L})') : before;
     t = t.replace(
       new RegExp(`${BEGINS}(?<!\\p{Lu}\\. ?)(${anyOf([...long.keys()])})${follows}`, 'giu'),
       (all, key: string, at: number, whole: string) => {
-        const word = long.get(key) ?? long.get(key.toLowerCase());
+        const word = long.get(key) ?? (key.endsWith('.') || table !== n.titles ? long.get(key.toLowerCase()) : undefined);
         if (word === undefined) return all;
         if (table !== n.short) return `${word} `;
         const ends = key.endsWith('.') && /^(?:["”)]*\s*(?:\n|$)|\s+["“(]?\p{Lu})/u.test(whole.slice(at + key.length, at + key.length + 9));

@@ -38,7 +38,7 @@ export const PT_BR: Notation = {
   currencies: 'dólar/dólares centavo|euro centavo|libra pêni/pence|rupia paisa|iene|real/reais centavo',
   scales: 'milhões=milhões de|milhão=milhão de|bilhões=bilhões de|bilhão=bilhão de|trilhões=trilhões de|trilhão=trilhão de|mil=mil|mi=milhões de|bi=bilhões de|M=milhões de|k=mil',
   elided: ' de ',
-  phone: '\\(?\\d\\d\\)? ?9?\\d{4}-\\d{4}|9?\\d{4}-\\d{4}|0800 \\d{3} \\d{4}',
+  phone: '\\d{5}-\\d{3}|\\d{3}\\.\\d{3}\\.\\d{3}-\\d\\d|\\(?\\d\\d\\)? ?9?\\d{4}-\\d{4}|9?\\d{4}-\\d{4}|0800 \\d{3} \\d{4}',
   beforeHour: 'às?|das|as',
   beforeDay: 'o|do|no|ao|em|dia|de|até',
   counted:
@@ -66,6 +66,9 @@ export const PT_BR: Notation = {
   own: (text) =>
     withoutRoman(
       text
+        // espeak-ng takes these letters for Roman numerals.
+        .replace(/(?<![\p{L}\d.])(?=[IVX]?[CDLM])[CDLMVXI]{2,4}(?![\p{L}\d.])/gu, (letters) => [...letters].join(' '))
+        .replace(/(?<=\d)x(?=\d)/g, ' por ')
         .replace(/(?<![\p{L}\d.,])(\d{1,3})\.?(?:º(?!\s?[CF](?!\p{L}))|[o°](?=\s\p{Ll}{4,})(?! (?:sobre|abaixo|acima|cent|lati|long)))/gu, '$1º')
         .replace(/(?<![\p{L}\d.,])(\d{1,3})\.?(?:ª|a(?=\s\p{Ll}{4,}))/gu, '$1ª')
         .replace(/(?<![\p{L}\d.,])1(?= de (?:janeiro|fevereiro|março|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro)(?!\p{L}))/gu, '1º'),
