@@ -5,6 +5,7 @@ import type { SpeechLanguage } from '../util/speech-languages.ts';
 import { SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
 import { withoutFormulas, withoutPowers } from './formulas.ts';
 import { withoutEntities, withoutTags } from './html-text.ts';
+import { normalizeIn } from './languages/normalize-in.ts';
 import { withoutMarkdown } from './markdown-text.ts';
 import { plainPunctuation } from './plain-punctuation.ts';
 import { withoutRomanNumerals } from './roman-numerals.ts';
@@ -32,8 +33,8 @@ const SHORT_DECADE =
  * numbers stay digits (espeak-ng reads them). Punctuation that shapes the voice stays.
  */
 export function normalizeText(text: string, language: SpeechLanguage = 'en-us'): string {
+  if (language !== 'en-us' && language !== 'en-gb') return normalizeIn(text, language);
   let t = withoutTags(withoutFormulas(withFewMarks(text).normalize('NFC').replace(/\r\n?/g, '\n')));
-  if (!language.startsWith('en')) return plainPunctuation(withoutEntities(withoutMarkdown(t))).replace(/[।॥]/g, '. ').replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
   t = plainPunctuation(feet(coordinates(withoutPowers(withoutEntities(withoutMarkdown(t))))));
   t = withoutRomanNumerals(withoutAbbreviations(t));
   t = durations(withoutAddresses(t));

@@ -55,7 +55,10 @@ export function units(text: string, n: Reader): string {
     .replace(/(?<=\d)\s?°\s(?=[CF](?![\p{L}]))/gu, '°')
     .replace(/µ/g, 'μ')
     .replace(
-      new RegExp(`(?<![\\d.,])(${NUMBER})\\s?(${symbols})(?:/(${symbols}|(?!\\p{Lu})\\p{L}[\\p{L}\\p{M}]{0,11}))?(?![\\p{L}\\p{M}\\d²³'/])(?:\\.(?=\\s+\\p{Ll}))?`, 'gu'),
+      new RegExp(
+        `(?<![\\d.,])(${NUMBER})\\s?(${symbols})(?:/(${symbols}|(?!\\p{Lu})\\p{L}[\\p{L}\\p{M}]{0,11}))?(?![\\p{L}\\p{M}\\d²³'/])(?:\\.(?=\\s+\\p{Ll}))?`,
+        'gu',
+      ),
       (_, number: string, symbol: string, per?: string) => {
         return counted(number, ...n.measures.get(symbol)!, n) + (per === undefined ? '' : ` ${n.per(n.measures.get(per)?.[0] ?? per)}`);
       },

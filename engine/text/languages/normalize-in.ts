@@ -47,12 +47,14 @@ function plain(text: string): string {
     .replace(/॰/g, '.')
     .replace(/«[^\S\n]?/g, '"')
     .replace(/[^\S\n]?»/g, '"');
-  return plainPunctuation(t)
-    .replace(/(?<=(?<!\p{L})(?:etc|ecc))…/gu, '.…')
-    .replace(/[^\S\n]?[।॥](?=([\p{L}\p{N}])?)/gu, (_, next?: string) => (next === undefined ? '.' : '. '))
-    // A dash that begins a line of dialogue, or is before a mark, is no pause of its own.
-    .replace(/^ — |[^\S\n]?—[^\S\n]?(?=[.,;:!?…])/gm, '')
-    .replace(/(?<=[\p{L}\p{M}\d%)"'])[^\S\n](?=[?!;:](?:\s|$))/gu, '');
+  return (
+    plainPunctuation(t)
+      .replace(/(?<=(?<!\p{L})(?:etc|ecc))…/gu, '.…')
+      .replace(/[^\S\n]?[।॥](?=([\p{L}\p{N}])?)/gu, (_, next?: string) => (next === undefined ? '.' : '. '))
+      // A dash that begins a line of dialogue, or is before a mark, is no pause of its own.
+      .replace(/^ — |[^\S\n]?—[^\S\n]?(?=[.,;:!?…])/gm, '')
+      .replace(/(?<=[\p{L}\p{M}\d%)"'])[^\S\n](?=[?!;:](?:\s|$))/gu, '')
+  );
 }
 
 /** Writes out a LaTeX formula by its signs. */
