@@ -1,6 +1,6 @@
 /** The package of espeak-ng (npm @echogarden/espeak-ng-emscripten): its script, and the files of one large data file. */
 
-import type { SpeechLanguage } from '../util/speech-languages.ts';
+import type { SpeechLanguage, UnspacedLanguage } from '../util/speech-languages.ts';
 
 /** What the engine uses of espeak-ng's module. */
 export interface EspeakModule {
@@ -34,7 +34,10 @@ export interface EspeakPackage {
 /** Folder of espeak-ng's data in its module's file system. */
 export const ESPEAK_DATA = '/usr/share/espeak-ng-data/';
 
-interface EspeakLanguage {
+/** Languages that espeak-ng pronounces. */
+export type EspeakLanguage = Exclude<SpeechLanguage, UnspacedLanguage>;
+
+interface EspeakEntry {
   /** espeak-ng's name for it. */
   readonly voice: string;
   readonly definition: string;
@@ -43,7 +46,7 @@ interface EspeakLanguage {
 
 const ENGLISH = 'en_dict';
 /** What espeak-ng has for each language. Its `en` is British English. */
-export const ESPEAK_LANGUAGES: Readonly<Record<SpeechLanguage, EspeakLanguage>> = {
+export const ESPEAK_LANGUAGES: Readonly<Record<EspeakLanguage, EspeakEntry>> = {
   'en-us': { voice: 'en-us', definition: 'lang/gmw/en-US', dictionary: ENGLISH },
   'en-gb': { voice: 'en', definition: 'lang/gmw/en', dictionary: ENGLISH },
   es: { voice: 'es', definition: 'lang/roa/es', dictionary: 'es_dict' },

@@ -16,6 +16,7 @@ import type { Platform } from '../platform/platform.ts';
 import { pagesBefore } from '../scheduler/sequence-windows.ts';
 import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
+import { spokenLanguages } from '../text/phonemizer.ts';
 import { inOwnWords, withWeights } from '../weights/model-folder.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
@@ -29,10 +30,10 @@ type Own = Omit<ModelDescription, 'id' | 'task' | 'architecture' | 'format' | 'w
  */
 export async function describeModel(platform: Platform, source: ModelSource, config: EngineConfig): Promise<ModelDescription> {
   const folder = await openModelFolder(platform, source.path, source.id);
-  return inOwnWords(folder, describeFolder(folder, config));
+  return inOwnWords(folder, describeFolder(folder, config, platform));
 }
 
-async function describeFolder(folder: ModelFolder, config: EngineConfig): Promise<ModelDescription> {
+async function describeFolder(folder: ModelFolder, config: EngineConfig, platform: Platform): Promise<ModelDescription> {
   const { id, format } = folder;
   const json = await folder.json('config.json');
   const architecture = modelTypeOf(json);
@@ -41,14 +42,14 @@ async function describeFolder(folder: ModelFolder, config: EngineConfig): Promis
     const found = architecture ?? describe(json['model_type']);
     throw new EngineError('unsupported', `config.json says model_type ${found}; known are ${typesOf().join(', ')}`);
   }
-  const own = await DESCRIBE[task](folder, json, config);
+  const own = await DESCRIBE[task](folder, json, config, platform);
   const weightBytes = await withWeights(folder, async (checkpoint) =>
     checkpointBytes(checkpoint, weightStorage(config), task === 'chat' ? weightRules(decoderFor(json), json) : undefined),
   );
   return { id, task, architecture, ...(format !== undefined && { format }), weightBytes, ...own };
 }
 
-const DESCRIBE: Readonly<Record<ModelTask, (folder: ModelFolder, json: Json, config: EngineConfig) => Promise<Own>>> = {
+const DESCRIBE: Readonly<Record<ModelTask, (folder: ModelFolder, json: Json, config: EngineConfig, platform: Platform) => Promise<Own>>> = {
   chat: async (_folder, json, config) => {
     const { kvCacheDtype, pageSize } = config;
     const { pages, maxPositions } = decoderFor(json).parseConfig(json);
@@ -62,10 +63,10 @@ const DESCRIBE: Readonly<Record<ModelTask, (folder: ModelFolder, json: Json, con
       ...(windowBytes !== undefined && { windowBytes }),
     };
   },
-  speech: async (folder, json) => {
+  speech: async (folder, json, _config, platform) => {
     const { sampleRate, vocab } = parseKokoroConfig(json);
     const voices = await withWeights(folder, async (checkpoint) => [...checkpoint.names()].sort(), 'voices.safetensors');
-    return { sampleRate, voices, languages: [...(await readSpellings(folder, vocab)).keys()] };
+    return { sampleRate, voices, languages: spokenLanguages(await readSpellings(folder, vocab), platform) };
   },
   transcription: async (folder) => {
     const { tokens } = await readWhisperFolder(folder);

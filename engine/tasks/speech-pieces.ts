@@ -53,7 +53,7 @@ export class SpeechCutter {
     const normal = normalizeText(text, manner.language);
     const limit = Math.floor(this.#maxPhonemes * Math.min(1, manner.speed));
     const pieces = this.#counted(normal, limit, manner);
-    if (phonemesAtMost(normal) <= limit) return pieces;
+    if (phonemesAtMost(normal, manner.language) <= limit) return pieces;
     const all: SpeechPiece[] = [];
     for await (const piece of pieces) {
       if (signal.aborted) throw requestAborted();
@@ -64,7 +64,7 @@ export class SpeechCutter {
 
   /** Splits a piece whose audio turned out too long; undefined if it cannot be split. */
   halve({ text, pause }: SpeechPiece, language: SpeechLanguage): AsyncGenerator<SpeechPiece, undefined> | undefined {
-    const halves = halveText(text);
+    const halves = halveText(text, language);
     return halves && this.#both(halves, pause, language);
   }
 
@@ -90,7 +90,7 @@ export class SpeechCutter {
     for (const sentence of splitSentences(text)) {
       const ended = /[.!?…]["”')]*$/.test(sentence.text) ? sentence.text : `${sentence.text}.`;
       const pause = sentence.endsParagraph ? 'paragraph' : 'sentence';
-      const [clause, rest] = (begun ? undefined : splitFirstClause(ended)) ?? [undefined, ended];
+      const [clause, rest] = (begun ? undefined : splitFirstClause(ended, language)) ?? [undefined, ended];
       const before = clause === undefined ? [] : [this.#fitting(clause, 'clause', language)];
       for (const part of [...before, this.#fitting(rest, pause, language)]) {
         for await (const piece of part) {
@@ -103,11 +103,11 @@ export class SpeechCutter {
 
   async *#fitting(text: string, pause: Pause, language: SpeechLanguage): AsyncGenerator<SpeechPiece, undefined> {
     // A letter makes about one phoneme, so text far above the limit is split before the phonemizer spends time on it.
-    let halves = text.length > 2 * this.#maxIds ? halveText(text) : undefined;
+    let halves = text.length > 2 * this.#maxIds ? halveText(text, language) : undefined;
     if (!halves) {
       const { ids, speakable } = await this.#phonemizer.ids(text, language);
       if (!speakable) return;
-      halves = ids.length > this.#maxIds ? halveText(text) : undefined;
+      halves = ids.length > this.#maxIds ? halveText(text, language) : undefined;
       if (!halves) {
         yield { text, ids, pause };
         return;

@@ -1,7 +1,6 @@
 /** espeak-ng, which pronounces text: npm @echogarden/espeak-ng-emscripten, the same code in Node and browsers. Of its data only what is needed is read. */
 import { ESPEAK_DATA, ESPEAK_FILES, ESPEAK_LANGUAGES } from '../platform/espeak.ts';
-import type { EspeakModule, EspeakPackage, EspeakVoice } from '../platform/espeak.ts';
-import type { SpeechLanguage } from '../util/speech-languages.ts';
+import type { EspeakLanguage, EspeakModule, EspeakPackage, EspeakVoice } from '../platform/espeak.ts';
 
 /** An instance of espeak-ng. */
 export class Espeak {
@@ -31,7 +30,7 @@ export class Espeak {
    * Pronounces a text without punctuation, which takes less than a millisecond a sentence: IPA with `_` between phonemes, where a space between words does not
    * part them. Words of another language, English as a rule, stand between marks: `(en)_h_ə_l_ˈəʊ_(es)`.
    */
-  async phonemes(text: string, language: SpeechLanguage): Promise<string> {
+  async phonemes(text: string, language: EspeakLanguage): Promise<string> {
     const { voice, dictionary } = ESPEAK_LANGUAGES[language];
     await Promise.all([ESPEAK_LANGUAGES['en-us'].dictionary, dictionary].map((name) => this.#dictionary(name)));
     this.#voice.set_voice(voice);

@@ -23,9 +23,14 @@ export function normalizeMandarin(text: string): string {
   t = t.replace(new RegExp(`(US\\$|HK\\$|NT\\$|RMB|[¥￥$＄€£])\\s?(${NUMBER})([十百千万亿]*)(?!\\d)(元|块|美元|欧元|英镑)?`, 'g'), (_, sign: string, sum: string, scale: string) => `${sum}${scale}${MONEY[sign]!}`); // prettier-ignore
   t = t.replace(new RegExp(`(?<!\\d)(${NUMBER}[%℃]?)\\s?[-–~～—]\\s?(?=[\\d])`, 'g'), '$1到');
   t = t.replace(new RegExp(`(^|[^\\d\\w])[-−](?=\\d)(${NUMBER}\\s?(?:℃|°C))?`, 'g'), (_, before: string, degrees?: string) => `${before}${degrees === undefined ? '负' : `零下${degrees}`}`); // prettier-ignore
-  t = t.replace(new RegExp(`(?<!\\d)(${NUMBER})\\s?([%‰])`, 'g'), (_, part: string, sign: string) => `${sign === '%' ? '百' : '千'}分之${part}`);
+  t = t.replace(
+    new RegExp(`(?<!\\d)(${NUMBER})\\s?([%‰])`, 'g'),
+    (_, part: string, sign: string) => `${sign === '%' ? '百' : '千'}分之${part}`,
+  );
   t = t.replace(/(?<![\d/.])(\d+)\/(\d+)(?![\d/])/g, '$2分之$1');
-  t = t.replace(new RegExp(`(?<!\\d)(${NUMBER})\\s?km/h\\b`, 'gi'), '每小时$1公里').replace(new RegExp(`(?<!\\d)(${NUMBER})\\s?m/s\\b`, 'g'), '每秒$1米');
+  t = t
+    .replace(new RegExp(`(?<!\\d)(${NUMBER})\\s?km/h\\b`, 'gi'), '每小时$1公里')
+    .replace(new RegExp(`(?<!\\d)(${NUMBER})\\s?m/s\\b`, 'g'), '每秒$1米');
   t = t.replace(new RegExp(`(\\d)\\s?(${Object.keys(UNITS).sort((a, b) => b.length - a.length).join('|')})(?![A-Za-z0-9/])`, 'g'), (_, digit: string, unit: string) => digit + UNITS[unit]!); // prettier-ignore
   t = symbols(t);
   t = t.replace(new RegExp(`(?<![\\d.第])2(?=${COUNTED})`, 'g'), '两');

@@ -27,4 +27,6 @@ export const MISAKI_SPELLINGS: Spellings = new Map<SpeechLanguage, PhonemeRules>
   ['en-us', ENGLISH['en-us']],
   ['en-gb', ENGLISH['en-gb']],
   ...(['es', 'fr', 'hi', 'it', 'pt-br'] as const).map((language) => [language, OTHERS] as const),
+  // mandarin.ts and japanese.ts write misaki's symbols.
+  ...(['ja', 'zh'] as const).map((language) => [language, { replace: [] }] as const),
 ]);

@@ -1,31 +1,33 @@
-/** Worker thread of a Phonemizer: converts texts to IPA, in order. */
-import { EngineError } from '../errors.ts';
+/** Worker thread of a Phonemizer: reads texts, in order. */
+import type { EspeakLanguage } from '../platform/espeak.ts';
 import type { Platform, WorkerPort } from '../platform/platform.ts';
 import { serveThread } from '../platform/thread.ts';
 import { value } from '../util/rpc.ts';
-import type { SpeechLanguage } from '../util/speech-languages.ts';
-import { Espeak } from './espeak.ts';
-import { toIpa } from './phonemes.ts';
+import type { UnspacedLanguage } from '../util/speech-languages.ts';
+import { Pronouncer } from './pronouncer.ts';
+import type { SpokenSpan } from './spoken-spans.ts';
 
-export const PHONEME_OPERATIONS = { toIpa: value<SpokenText, string>() };
+export const PHONEME_OPERATIONS = {
+  toIpa: value<TextIn<EspeakLanguage>, string>(),
+  toSpans: value<TextIn<UnspacedLanguage>, readonly SpokenSpan[]>(),
+};
 
 /** A text, and the language in which it is read. */
-export interface SpokenText {
+export interface TextIn<Language> {
   readonly text: string;
-  readonly language: SpeechLanguage;
-}
-
-/** Starts espeak-ng; throws EngineError('unsupported') where the platform has none. */
-export async function startEspeak({ espeak }: Pick<Platform, 'espeak'>): Promise<Espeak> {
-  if (!espeak) throw new EngineError('unsupported', 'speech needs espeak-ng, which is not here');
-  return Espeak.start(await espeak());
+  readonly language: Language;
 }
 
 /** Serves the port until the thread is ended. */
 export function main(platform: Platform, port: WorkerPort): void {
-  const espeak = startEspeak(platform);
-  espeak.catch(() => undefined);
-  serveThread(PHONEME_OPERATIONS, { toIpa: async ({ text, language }) => toIpa(await espeak, text, language) }, port, (line) =>
-    platform.log(line),
+  const pronouncer = new Pronouncer(platform);
+  serveThread(
+    PHONEME_OPERATIONS,
+    {
+      toIpa: ({ text, language }) => pronouncer.toIpa(text, language),
+      toSpans: ({ text, language }) => pronouncer.toSpans(text, language),
+    },
+    port,
+    (line) => platform.log(line),
   );
 }

@@ -1,6 +1,6 @@
 /** Converts text to token ids of a phoneme vocabulary with espeak-ng. */
 import { EngineError } from '../errors.ts';
-import type { SpeechLanguage } from '../util/speech-languages.ts';
+import type { EspeakLanguage } from '../platform/espeak.ts';
 import type { Espeak } from './espeak.ts';
 import { MISAKI_SPELLINGS } from './misaki-spellings.ts';
 import type { PhonemeRules, Spellings } from './phoneme-rules.ts';
@@ -37,7 +37,7 @@ const PUNCTUATION = /(\s*(?:[;!?—…"“”()]|[:,.](?!(?<=\d.)\d))+\s*)/;
 const LANGUAGE_SWITCH = /_?\([a-z]{2,3}(?:-[a-z]+)*\)_?/g;
 
 /** Converts speakable text to espeak-ng's IPA, with `_` between phonemes, and keeps the punctuation. */
-export async function toIpa(espeak: Espeak, text: string, language: SpeechLanguage): Promise<string> {
+export async function toIpa(espeak: Espeak, text: string, language: EspeakLanguage): Promise<string> {
   const isEnglish = language.startsWith('en');
   let ipa = '';
   for (const [i, part] of text.split(PUNCTUATION).entries()) {

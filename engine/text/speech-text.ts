@@ -1,13 +1,15 @@
 /** Normalises written text for speech, and splits it into sentences. Plain text in, plain text out. */
 
 import { withFewMarks } from '../util/marks.ts';
+import { isUnspaced } from '../util/speech-languages.ts';
 import type { SpeechLanguage } from '../util/speech-languages.ts';
 import { SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
+import { cjkPhonemesAtMost, middleWordEnd, plainCjkPunctuation } from './cjk-text.ts';
 import { withoutFormulas, withoutPowers } from './formulas.ts';
 import { withoutEntities, withoutTags } from './html-text.ts';
 import { normalizeIn } from './languages/normalize-in.ts';
 import { withoutMarkdown } from './markdown-text.ts';
-import { plainPunctuation } from './plain-punctuation.ts';
+import { plainPunctuation, withoutInvisible } from './plain-punctuation.ts';
 import { withoutRomanNumerals } from './roman-numerals.ts';
 import { figures } from './speech-figures.ts';
 import { money } from './speech-money.ts';
@@ -33,6 +35,7 @@ const SHORT_DECADE =
  * numbers stay digits (espeak-ng reads them). Punctuation that shapes the voice stays.
  */
 export function normalizeText(text: string, language: SpeechLanguage = 'en-us'): string {
+  if (isUnspaced(language)) return withoutMarkup(text);
   if (language !== 'en-us' && language !== 'en-gb') return normalizeIn(text, language);
   let t = withoutTags(withoutFormulas(withFewMarks(text).normalize('NFC').replace(/\r\n?/g, '\n')));
   t = plainPunctuation(feet(coordinates(withoutPowers(withoutEntities(withoutMarkdown(t))))));
@@ -78,6 +81,15 @@ export function normalizeText(text: string, language: SpeechLanguage = 'en-us'):
   t = t.replace(/(?<!\d)\d*(?:\.\d+)+/g, decimal);
   t = t.replace(/([a-z][.!?])(?=[A-Z])|([a-z][,;:])(?=[a-zA-Z])/g, '$& ');
   return symbols(t).replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
+}
+
+/** Chinese and Japanese without markup, and with plain punctuation. Their numbers are written out as they are read (mandarin.ts, japanese.ts). */
+function withoutMarkup(text: string): string {
+  const t = withoutTags(withoutFormulas(withFewMarks(text).normalize('NFC').replace(/\r\n?/g, '\n')));
+  const plain = plainCjkPunctuation(withoutEntities(withoutMarkdown(t)));
+  return withoutInvisible(plain)
+    .replace(/ ?\n ?/g, '\n')
+    .trim();
 }
 
 /** Writes out feet and inches that are marked by primes. */
@@ -161,16 +173,20 @@ export function splitSentences(text: string): Sentence[] {
 const LONG_START = 72;
 const LEAST_CLAUSE = 24;
 
+/** Letters that take as long as a character of Chinese or Japanese. */
+const LETTERS_PER_CHARACTER = 3;
+
 /** Splits a long sentence after its first clause; undefined if the sentence is short or a single clause. */
-export function splitFirstClause(text: string): readonly [string, string] | undefined {
-  if (text.length <= LONG_START) return undefined;
+export function splitFirstClause(text: string, language: SpeechLanguage = 'en-us'): readonly [string, string] | undefined {
+  const size = isUnspaced(language) ? LETTERS_PER_CHARACTER : 1;
+  if (size * text.length <= LONG_START) return undefined;
   const ends = [...text.matchAll(/[,;:—]["”')]*\s+/g)].map((match) => match.index + match[0].length);
-  const end = ends.find((place) => place >= LEAST_CLAUSE && text.length - place >= LEAST_CLAUSE);
+  const end = ends.find((place) => size * place >= LEAST_CLAUSE && size * (text.length - place) >= LEAST_CLAUSE);
   return end === undefined ? undefined : [text.slice(0, end).trim(), text.slice(end).trim()];
 }
 
-/** Splits text near its middle: after a clause mark, else at a space, else anywhere; undefined if it is a single character. */
-export function halveText(text: string): readonly [string, string] | undefined {
+/** Splits text near its middle: after a clause mark, else at a space, else (Chinese, Japanese) behind a word, else anywhere; undefined if it is a single character. */
+export function halveText(text: string, language: SpeechLanguage = 'en-us'): readonly [string, string] | undefined {
   const middle = text.length / 2;
   for (const pattern of [/[,;:—.!?…]["”')]*\s+/g, /\s+/g]) {
     const ends = [...text.matchAll(pattern)].map((match) => match.index + match[0].length).filter((end) => end < text.length);
@@ -178,6 +194,8 @@ export function halveText(text: string): readonly [string, string] | undefined {
     const best = ends.filter((end) => Math.abs(end - middle) < 0.6 * middle).sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle))[0];
     if (best !== undefined) return [text.slice(0, best).trim(), text.slice(best).trim()];
   }
+  const word = isUnspaced(language) ? middleWordEnd(text, language) : undefined;
+  if (word !== undefined) return [text.slice(0, word), text.slice(word)];
   const characters = [...text];
   if (characters.length < 2) return undefined;
   const half = Math.floor(characters.length / 2);
@@ -187,15 +205,16 @@ export function halveText(text: string): readonly [string, string] | undefined {
 /** Most phonemes per character: words are read, other letters are spelled, numbers and emoji are named. */
 const PHONEMES = { word: 1.5, spelled: 12, digit: 16, mark: 1, other: 80 } as const;
 
-/** Estimates, on the high side, the number of phonemes of normalised text, without espeak-ng, which takes a millisecond for each. */
-export function phonemesAtMost(text: string): number {
+/** Estimates, on the high side, the number of phonemes of normalised text, without reading it. */
+export function phonemesAtMost(text: string, language: SpeechLanguage = 'en-us'): number {
   let sum = 0;
   for (const [part] of text.matchAll(/[a-z]+|\d+|[\s;:,.!?—…"'“”()-]+|[^]/giu)) {
     if (/^[a-z]/i.test(part)) {
       const isWord = /[aeiouy]/i.test(part) && part !== part.toUpperCase();
       sum += isWord ? PHONEMES.word * part.length + 2 : PHONEMES.spelled * part.length;
     } else if (/^\d/.test(part)) sum += PHONEMES.digit * part.length;
-    else sum += (/^[\s;:,.!?—…"'“”()-]/.test(part) ? PHONEMES.mark : PHONEMES.other) * part.length;
+    else if (/^[\s;:,.!?—…"'“”()-]/.test(part)) sum += PHONEMES.mark * part.length;
+    else sum += (isUnspaced(language) ? cjkPhonemesAtMost(part, language) : undefined) ?? PHONEMES.other * part.length;
   }
   return Math.ceil(sum);
 }

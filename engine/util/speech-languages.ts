@@ -1,7 +1,10 @@
 /** The languages that text is spoken in, and how requests and voices name them. */
 
-/** Tag of a language, as espeak-ng has it. */
-export type SpeechLanguage = 'en-us' | 'en-gb' | 'es' | 'fr' | 'it' | 'pt-br' | 'hi';
+/** Tag of a language. */
+export type SpeechLanguage = 'en-us' | 'en-gb' | 'es' | 'fr' | 'hi' | 'it' | 'ja' | 'pt-br' | 'zh';
+
+/** Languages written without spaces between words, whose readings are in dictionaries of their own instead of espeak-ng's. */
+export type UnspacedLanguage = 'ja' | 'zh';
 
 interface LanguageNames {
   /** In English. */
@@ -18,8 +21,13 @@ export const SPEECH_LANGUAGES: Readonly<Record<SpeechLanguage, LanguageNames>> =
   fr: { name: 'French', letter: 'f' },
   hi: { name: 'Hindi', letter: 'h' },
   it: { name: 'Italian', letter: 'i' },
+  ja: { name: 'Japanese', letter: 'j' },
   'pt-br': { name: 'Brazilian Portuguese', letter: 'p' },
+  zh: { name: 'Mandarin Chinese', letter: 'z' },
 };
+
+/** Whether a language is written without spaces between words. */
+export const isUnspaced = (language: SpeechLanguage): language is UnspacedLanguage => language === 'ja' || language === 'zh';
 
 const ALL = Object.entries(SPEECH_LANGUAGES) as readonly [SpeechLanguage, LanguageNames][];
 
@@ -28,7 +36,7 @@ export function speechLanguage(asked: string): SpeechLanguage | undefined {
   const wanted = asked.trim().toLowerCase().replaceAll('_', '-');
   const exact = ALL.find(([tag, { name, letter }]) => [tag, letter, name.toLowerCase()].includes(wanted));
   const [first] = wanted.split('-');
-  const alike = ALL.find(([tag, { name }]) => tag.split('-')[0] === first || name.toLowerCase().endsWith(` ${wanted}`));
+  const alike = ALL.find(([tag, { name }]) => tag.split('-')[0] === first || name.toLowerCase().split(' ').includes(wanted));
   return (exact ?? alike)?.[0];
 }
 

@@ -20,6 +20,11 @@ test.each([
   ['fr-FR', 'fr'],
   ['hi-IN', 'hi'],
   ['it', 'it'],
+  ['zh-CN', 'zh'],
+  ['mandarin', 'zh'],
+  ['Chinese', 'zh'],
+  ['j', 'ja'],
+  ['ja-JP', 'ja'],
 ] as const)('a request for %s is one for %s', (asked, language) => {
   expect(speechLanguage(asked)).toBe(language);
 });
@@ -29,8 +34,8 @@ test.each(['', ' ', '-', 'xx', 'klingon', 'ese', 'q', 'nish', 'constructor'])('%
 });
 
 test('a voice of published Kokoro tells its language by its name, others do not', () => {
-  const voices = ['af_heart', 'bm_george', 'ef_dora', 'ff_siwis', 'hm_psi', 'if_sara', 'pm_alex'];
-  expect(voices.map(languageOfVoice)).toEqual(['en-us', 'en-gb', 'es', 'fr', 'hi', 'it', 'pt-br']);
+  const voices = ['af_heart', 'bm_george', 'ef_dora', 'ff_siwis', 'hm_psi', 'if_sara', 'jm_kumo', 'pm_alex', 'zf_xiaoni'];
+  expect(voices.map(languageOfVoice)).toEqual(['en-us', 'en-gb', 'es', 'fr', 'hi', 'it', 'ja', 'pt-br', 'zh']);
   for (const other of ['aus-female-1', 'charter', '_gantry', 'ef', 'xf_one', 'ex_two']) expect(languageOfVoice(other)).toBeUndefined();
   expect(new Set(Object.values(SPEECH_LANGUAGES).map(({ letter }) => letter)).size).toBe(Object.keys(SPEECH_LANGUAGES).length);
 });
