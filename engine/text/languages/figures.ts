@@ -20,8 +20,9 @@ export function dates(text: string, n: Reader): string {
       (all, day: string, _, month?: string, year?: string, shortMonth?: string, shortYear?: string) =>
         named(all, day, (month ?? shortMonth)!, (year ?? shortYear)!),
     )
-    .replace(new RegExp(`(?<=${BEGINS}(?:${n.beforeDay}) )(\\d{1,2})/(\\d{1,2})(?![\\d/])`, 'giu'), (all, day: string, month: string) =>
-      named(all, day, month, ''),
+    .replace(
+      new RegExp(`(?<=${BEGINS}(?:${n.beforeDay}) )(?!(?:1/(?:[2-9]|10)|2/3|3/4)(?!\\d))(\\d{1,2})/(\\d{1,2})(?![\\d/])`, 'giu'),
+      (all, day: string, month: string) => named(all, day, month, ''),
     );
 }
 

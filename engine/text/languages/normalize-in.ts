@@ -92,22 +92,25 @@ function formula(latex: string, n: Reader): string {
 function abbreviations(text: string, n: Reader): string {
   let t = text;
   for (const [table, before] of [
-    [n.titles, "(?:(?<=[./-])\\s*|\\s+)(?=\\p{Lu}[\\p{L}'])"],
+    // Scripts without capitals begin names with any letter.
+    [n.titles, `(?:(?<=[./-])\\s*|\\s+)(?=${n.pointIsDecimal ? '\\p{L}' : "\\p{Lu}[\\p{L}']"})`],
     [n.numbered, '\\s*(?=\\d|[IVXLC]+(?!\\p{L}))'],
     [n.short, ENDS],
   ] as const) {
-    const long = new Map(pairs(table).flatMap(([key, word]) => (key.length < 3 ? [[key, word]] : [[key, word], [key.toLowerCase(), word]]) as [string, string][])); // prettier-ignore
+    const long = new Map<string, string>();
+    for (const [key, word] of pairs(table)) {
+      long.set(key, word);
+      // Short ones, and those without a point, may be other words in small letters.
+      if (key.length < 3 || !key.endsWith('.')) continue;
+      for (const alike of [key.toLowerCase(), key[0]!.toUpperCase() + key.slice(1)]) if (!long.has(alike)) long.set(alike, word);
+    }
     if (long.size === 0) continue;
-    // Scripts without capitals begin names with any letter.
-    const follows = table === n.titles && n.pointIsDecimal ? before.replace(/p.Lu.*/, 'p{L})') : before;
     t = t.replace(
-      new RegExp(`${BEGINS}(?<!\\p{Lu}\\. ?)(${anyOf([...long.keys()])})${follows}`, 'giu'),
-      (all, key: string, at: number, whole: string) => {
-        const word = long.get(key) ?? (key.endsWith('.') || table !== n.titles ? long.get(key.toLowerCase()) : undefined);
-        if (word === undefined) return all;
-        if (table !== n.short) return `${word} `;
+      new RegExp(`${BEGINS}(?<!\\p{Lu}\\. ?)(${anyOf([...long.keys()])})${before}`, 'gu'),
+      (_, key: string, at: number, whole: string) => {
+        if (table !== n.short) return `${long.get(key)} `;
         const ends = key.endsWith('.') && /^(?:["”)]*\s*(?:\n|$)|\s+["“(]?\p{Lu})/u.test(whole.slice(at + key.length, at + key.length + 9));
-        return word + (ends ? '.' : '');
+        return long.get(key)! + (ends ? '.' : '');
       },
     );
   }
@@ -117,8 +120,9 @@ function abbreviations(text: string, n: Reader): string {
 /** Drops the points of initials and of abbreviations made of initials: J. R. R. Tolkien, O.N.U. The last one also ends the sentence if the text does. */
 function initials(text: string): string {
   return text
-    .replace(/(?<![\p{L}\p{M}\p{N}.])(?:\p{Lu}\. ?){2,5}(?=\p{Lu}\p{Ll})|(?<=\p{Lu}\p{Ll}{1,20} )\p{Lu}\. (?=\p{Lu}\p{Ll})/gu, (all) =>
-      all.replace(/\. ?/g, ' '),
+    .replace(
+      /(?<![\p{L}\p{M}\p{N}.])(?:\p{Lu}\. ?){2,5}(?=\p{Lu}\p{Ll})|(?<=\p{Lu}\p{Ll}{1,20} )(?![VX]\.)\p{Lu}\. (?=\p{Lu}\p{Ll})/gu,
+      (all) => all.replace(/\. ?/g, ' '),
     )
     .replace(
       /(?<![\p{L}\p{M}\p{N}.])(?:(?:\p{Lu}\.){2,9}|(?:\p{Lo}\p{M}{0,3}\.){2,9}|(?:\p{Lo}\p{M}{0,3}\p{Lo}?\p{M}{0,3}\.){2,9})(?![\p{L}\p{M}])/gu,

@@ -16,6 +16,8 @@ export interface RomanWords {
   readonly ordinal: (value: number, feminine: boolean) => string;
 }
 
+/** Some letters alone are a type (tipo C) or an initial (Juan C. Pérez). */
+const SURE = '(?![CL](?![IVXLC]))(?![IX]\\.)';
 const NUMERAL = '[IVXLC]{1,9}(?![\\p{L}\\p{M}\\d])';
 
 /** Converts numerals where they are surely numbers; after other names they are so from two letters on. */
@@ -32,8 +34,8 @@ export function withoutRoman(text: string, { centuries, counted, kings, queens, 
       new RegExp(`(?<=${BEGINS}(?:${centuries}) )${several}|(?<![\\p{L}\\p{M}])${several}(?= (?:${centuries})(?![\\p{L}]))`, 'giu'),
       (all) => all.replace(inner, named(false)),
     )
-    .replace(new RegExp(`(?<=${BEGINS}(?:${kings}) )${NUMERAL}`, 'gu'), named(false))
-    .replace(new RegExp(`(?<=${BEGINS}(?:${queens}) )${NUMERAL}`, 'gu'), named(true))
-    .replace(new RegExp(`(?<=${BEGINS}(?:${counted}) )${NUMERAL}`, 'giu'), plain)
+    .replace(new RegExp(`(?<=${BEGINS}(?:${kings}) )${SURE}${NUMERAL}`, 'gu'), named(false))
+    .replace(new RegExp(`(?<=${BEGINS}(?:${queens}) )${SURE}${NUMERAL}`, 'gu'), named(true))
+    .replace(new RegExp(`(?<=${BEGINS}(?:${counted}) )(?![CL](?![IVXLC]))${NUMERAL}`, 'giu'), plain)
     .replace(new RegExp(`(?<=${BEGINS}\\p{Lu}\\p{Ll}{2,20} )(?=[IVX]{2})(?!X+(?!\\p{L}))${NUMERAL}`, 'gu'), plain);
 }
