@@ -63,7 +63,7 @@ export function units(text: string, n: Reader): string {
         return counted(number, ...n.measures.get(symbol)!, n) + (per === undefined ? '' : ` ${n.per(n.measures.get(per)?.[0] ?? per)}`);
       },
     )
-    .replace(/(?<=\d)\s?%/g, ` ${n.signs['%']}`)
+    .replace(/(?<=[\p{L}\d])\s?%/gu, ` ${n.signs['%']}`)
     .replace(/(?<=\d)\s?‰/g, ` ${n.signs['‰']}`);
 }
 

@@ -15,7 +15,7 @@ export const ES: Notation = {
   months: 'enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre'.split(' '),
   note: 'Nota',
   done: 'hecho',
-  titles: 'Sr.=señor|Sra.=señora|Srta.=señorita|Sres.=señores|Sras.=señoras|Dr.=doctor|Dra.=doctora|D.=don|D.ª=doña|Dña.=doña|Prof.=profesor|Profa.=profesora|Ing.=ingeniero|Sto.=santo|Sta.=santa|Av.=avenida|C/=calle',
+  titles: 'Sr.=señor|Sra.=señora|Srta.=señorita|Sres.=señores|Sras.=señoras|Dr.=doctor|Dra.=doctora|D.=don|D.ª=doña|Dña.=doña|Prof.=profesor|Profa.=profesora|Ing.=ingeniero|Sto.=santo|Sta.=santa|Av.=avenida|C/=calle|c/=calle',
   numbered: 'pág.=página|págs.=páginas|p.=página|pp.=páginas|núm.=número|n.º=número|nº=número|art.=artículo|cap.=capítulo|vol.=volumen|fig.=figura|tel.=teléfono|aprox.=aproximadamente',
   short: 'etc.=etcétera|Ud.=usted|Uds.=ustedes|p. ej.=por ejemplo|p.ej.=por ejemplo|EE. UU.=Estados Unidos|EE.UU.=Estados Unidos|EEUU=Estados Unidos|a. C.=antes de Cristo|a.C.=antes de Cristo|d. C.=después de Cristo|d.C.=después de Cristo|S. A.=S A|s/n=sin número|vs.=versus|tel.=teléfono|aprox.=aproximadamente',
   bases: 'g=gramo|l=litro|L=litro|W=vatio|Wh=vatio hora|*B=byte|*b=bit|*bps=bit por segundo|V=voltio|*A=amperio|*Ah=amperio hora|Hz=hercio|cal=caloría|s=segundo',

@@ -68,7 +68,11 @@ export function ranges(text: string, n: Reader): string {
     .replace(/(?<=\d)(?:\s—\s|[-–−])(?=\d{1,15}(?:[.,]\d{1,15})?\s?=)/g, ` ${n.signs['−']} `)
     .replace(
       /(?<=\d(?:[%°€]|\s?h)?)(?<!(?<!\d\s?)\p{L}-?\d{1,6})\s?[-–]\s?(?=(?:US\$|R\$|[$€£₹])?\d)|(?<=\d[:h]\d\d) — (?=\d)/gu,
-      ` ${n.signs['–']} `,
+      (_, at: number, whole: string) => {
+        const before = Number(/\d{1,9}(?=\D{0,2}$)/.exec(whole.slice(Math.max(0, at - 11), at))?.[0]);
+        // What falls from hundreds is a number with a part (article 121-3) or a year with its next (1960-61).
+        return before > 99 && before > Number(/\d{1,9}/.exec(whole.slice(at, at + 15))?.[0]) ? ' ' : ` ${n.signs['–']} `;
+      },
     )
     .replace(/(^|[\s(=])[-−](?=\d)/g, `$1${n.signs['−']} `);
 }
@@ -95,7 +99,7 @@ export function fractions(text: string, n: Reader): string {
   return text
     .replace(/(\d?)([¼-¾⅐-⅞])/g, (_, whole: string, part: string) => `${whole && `${whole} `}${part.normalize('NFKC').replace('⁄', '/')}`)
     .replace(/(?<![\d/])(24\/7|50\/50)(?![\d/])/g, (pair) => pair.replace('/', ' '))
-    .replace(/(?<=(?<![\d.,])\d{1,4}) 1\/2(?![\d/])/g, ` ${n.half}`)
+    .replace(/(?<=(?<![\d.,])\d{1,4})(?: (?:e|y|et))? 1\/2(?![\d/])/g, ` ${n.half}`)
     .replace(/(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?\/\s?(\d{1,3})(?![\d/]|[.,]\d)/g, (_, count: string, of: string) =>
       /^[1-9]$/.test(count) && Number(of) > 1 && Number(of) <= 10
         ? n.fraction(Number(count), Number(of))

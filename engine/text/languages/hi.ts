@@ -56,7 +56,7 @@ function century(year: string): string {
 function quarters(text: string): string {
   const half = (whole: number): string => (whole === 1 ? 'डेढ़' : whole === 2 ? 'ढाई' : `साढ़े ${whole}`);
   return text
-    .replace(/(?<![\d:.])(\d|1[0-2]):(15|30|45)(?= बजे)/g, (_, hour: string, minute: string) => {
+    .replace(/(?<![\d:.])([1-9]|1[0-2]):(15|30|45)(?= बजे)/g, (_, hour: string, minute: string) => {
       const h = Number(hour);
       if (minute === '30') return half(h);
       if (minute === '15') return h === 1 ? 'सवा' : `सवा ${h}`;

@@ -50,6 +50,7 @@ function plain(text: string): string {
   return (
     plainPunctuation(t)
       .replace(/(?<=(?<!\p{L})(?:etc|ecc))…/gu, '.…')
+      .replace(/^[^\S\n]?[।॥]/gm, '')
       .replace(/[^\S\n]?[।॥](?=([\p{L}\p{N}])?)/gu, (_, next?: string) => (next === undefined ? '.' : '. '))
       // A dash that begins a line of dialogue, or is before a mark, is no pause of its own.
       .replace(/^ — |[^\S\n]?—[^\S\n]?(?=[.,;:!?…])/gm, '')
@@ -93,7 +94,7 @@ function abbreviations(text: string, n: Reader): string {
   let t = text;
   for (const [table, before] of [
     // Scripts without capitals begin names with any letter.
-    [n.titles, `(?:(?<=[./-])\\s*|\\s+)(?=${n.pointIsDecimal ? '\\p{L}' : "\\p{Lu}[\\p{L}']"})`],
+    [n.titles, `(?:(?<=[./-])\\s*|\\s+)(?=${n.pointIsDecimal ? '\\p{L}' : "\\p{Lu}[\\p{L}']|(?<=(?:\\p{L}{2}\\.?|M\\.)\\s)\\p{Lu}\\.(?!-)"})`],
     [n.numbered, '\\s*(?=\\d|[IVXLC]+(?!\\p{L}))'],
     [n.short, ENDS],
   ] as const) {
@@ -157,7 +158,7 @@ function symbols(text: string, { signs }: Reader): string {
     .replace(/&+/g, named('&'))
     .replace(/[×÷±√−@]/g, named)
     .replace(/(?<=[\p{L}\p{M}])\/(?=[\p{L}\p{M}])/gu, ' ')
-    .replace(/(?<=\d)\s?\/\s?(?=\d)/g, named('⁄'))
+    .replace(/(?<=\d)\s?\/\s?(?=\d)/g, named('/'))
     .replace(/[|~^\\]/g, ' ')
     .replace(/(?<=\p{Ll}[.!?])(?=\p{Lu})/gu, ' ');
 }
