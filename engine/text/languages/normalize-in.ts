@@ -94,7 +94,10 @@ function abbreviations(text: string, n: Reader): string {
   let t = text;
   for (const [table, before] of [
     // Scripts without capitals begin names with any letter.
-    [n.titles, `(?:(?<=[./-])\\s*|\\s+)(?=${n.pointIsDecimal ? '\\p{L}' : "\\p{Lu}[\\p{L}']|(?<=(?:\\p{L}{2}\\.?|M\\.)\\s)\\p{Lu}\\.(?!-)"})`],
+    [
+      n.titles,
+      `(?:(?<=[./-])\\s*|\\s+)(?=${n.pointIsDecimal ? '\\p{L}' : "\\p{Lu}[\\p{L}']|(?<=(?:\\p{L}{2}\\.?|M\\.)\\s)\\p{Lu}\\.(?!-)"})`,
+    ],
     [n.numbered, '\\s*(?=\\d|[IVXLC]+(?!\\p{L}))'],
     [n.short, ENDS],
   ] as const) {
