@@ -4,7 +4,7 @@ import { EngineError, requestAborted } from '../errors.ts';
 import type { Remedy } from '../errors.ts';
 import type { Phonemizer } from '../text/phonemizer.ts';
 import type { SpeechLanguage } from '../util/speech-languages.ts';
-import { halveText, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../text/speech-text.ts';
+import { halveText, lettersPerCharacter, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../text/speech-text.ts';
 
 /** Most phonemes of a piece, about ten seconds: longer sentences are split at clauses, because the prosody of such models suffers. */
 const MAX_PIECE_IDS = 160;
@@ -103,7 +103,7 @@ export class SpeechCutter {
 
   async *#fitting(text: string, pause: Pause, language: SpeechLanguage): AsyncGenerator<SpeechPiece, undefined> {
     // A letter makes about one phoneme, so text far above the limit is split before the phonemizer spends time on it.
-    let halves = text.length > 2 * this.#maxIds ? halveText(text, language) : undefined;
+    let halves = lettersPerCharacter(language) * text.length > 2 * this.#maxIds ? halveText(text, language) : undefined;
     if (!halves) {
       const { ids, speakable } = await this.#phonemizer.ids(text, language);
       if (!speakable) return;

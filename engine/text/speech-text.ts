@@ -86,7 +86,9 @@ export function normalizeText(text: string, language: SpeechLanguage = 'en-us'):
 /** Chinese and Japanese without markup, and with plain punctuation. Their numbers are written out as they are read (mandarin.ts, japanese.ts). */
 function withoutMarkup(text: string): string {
   const t = withoutTags(withoutFormulas(withFewMarks(text).normalize('NFC').replace(/\r\n?/g, '\n')));
-  const plain = plainCjkPunctuation(withoutEntities(withoutMarkdown(t)));
+  // Marks of emphasis within a run of words are no words' beginnings and ends for Markdown.
+  const marked = withoutEntities(withoutMarkdown(t)).replace(/[*_#>|~^\\`]{2,}|(?<!\d)[*_`](?!\d)/g, '');
+  const plain = plainCjkPunctuation(marked);
   return withoutInvisible(plain)
     .replace(/ ?\n ?/g, '\n')
     .trim();
@@ -160,7 +162,7 @@ export function splitSentences(text: string): Sentence[] {
   const paragraphs = text.split(/\n+/).map((p) => p.trim()).filter((p) => p.length > 0); // prettier-ignore
   for (const paragraph of paragraphs) {
     // A single capital before the point is an initial, not an end.
-    const parts = paragraph.split(/(?<=(?<!\b[A-Z])[.!?…]["”')]*)\s+/);
+    const parts = paragraph.split(/(?<=(?<!(?<![\p{L}\p{M}])\p{Lu})[.!?…]["”')]*)\s+/u);
     parts.forEach((part, i) => sentences.push({ text: part, endsParagraph: i === parts.length - 1 }));
   }
   return sentences;
@@ -173,12 +175,12 @@ export function splitSentences(text: string): Sentence[] {
 const LONG_START = 72;
 const LEAST_CLAUSE = 24;
 
-/** Letters that take as long as a character of Chinese or Japanese. */
-const LETTERS_PER_CHARACTER = 3;
+/** Letters that are spoken in the time of a character. */
+export const lettersPerCharacter = (language: SpeechLanguage): number => ({ zh: 4, ja: 3 })[language as string] ?? 1;
 
 /** Splits a long sentence after its first clause; undefined if the sentence is short or a single clause. */
 export function splitFirstClause(text: string, language: SpeechLanguage = 'en-us'): readonly [string, string] | undefined {
-  const size = isUnspaced(language) ? LETTERS_PER_CHARACTER : 1;
+  const size = lettersPerCharacter(language);
   if (size * text.length <= LONG_START) return undefined;
   const ends = [...text.matchAll(/[,;:—]["”')]*\s+/g)].map((match) => match.index + match[0].length);
   const end = ends.find((place) => size * place >= LEAST_CLAUSE && size * (text.length - place) >= LEAST_CLAUSE);

@@ -75,9 +75,27 @@ describe('splitSentences', () => {
     expect(texts).toEqual(['One.', 'Two!', '"Three?"', 'Four…', 'J. R. Smith came.', 'New line']);
   });
 
+  test('at initials of any alphabet, and behind words that end in a letter with a mark', () => {
+    const texts = splitSentences('Vino É. Zola. Es un PAÍS. Luego se fue.').map((s) => s.text);
+    expect(texts).toEqual(['Vino É. Zola.', 'Es un PAÍS.', 'Luego se fue.']);
+  });
+
+  test('of Chinese and Japanese, behind full-width marks', () => {
+    const texts = (text: string, language: 'ja' | 'zh') => splitSentences(normalizeText(text, language)).map((s) => s.text);
+    expect(texts('你好。今天天气很好！**我们**去公园吧？「好」', 'zh')).toEqual(['你好.', '今天天气很好!', '我们去公园吧?', '“好”']);
+    expect(texts('はい。価格は3.5円です、そうですか。', 'ja')).toEqual(['はい.', '価格は3.5円です, そうですか.']);
+  });
+
   test('marks paragraphs', () => {
     expect(splitSentences('A b. C d.\n\nE f.').map((s) => s.endsParagraph)).toEqual([false, true, true]);
   });
+});
+
+test('Chinese is halved at a word, and its first clause is as long as one of English', () => {
+  expect(halveText('今天天气很好我们去公园', 'zh')).toEqual(['今天天气很好', '我们去公园']);
+  const [clause, rest] = ['今天早上雨停了以后, ', '我们沿着河边走了很久才回到家里吃饭.'];
+  expect(splitFirstClause(clause + rest, 'zh')).toEqual([clause.trim(), rest]);
+  expect(splitFirstClause('雨停了, 我们回家.', 'zh')).toBeUndefined();
 });
 
 test('a long sentence is cut behind its first clause, where both parts are more than a few words', () => {
