@@ -147,6 +147,16 @@ function kernelCases(): Plugin {
   };
 }
 
+/** Leaves out how Japanese is read, which needs a dictionary that pages have not (Platform.openJapanese). */
+function noJapanese(): Plugin {
+  const file = join(ROOT, 'engine', 'text', 'japanese.ts');
+  return {
+    name: 'parley-no-japanese',
+    enforce: 'pre',
+    load: (id) => (id === file ? "export const createJapanese = () => { throw new Error('no Japanese in pages'); };" : undefined),
+  };
+}
+
 /** What is worth compressing; fonts and weights are dense already. */
 const LOOSE = /\.(bin|html|js|css|json|svg|wasm|webmanifest)$/;
 /** A second for the whole page; 11 takes seven for a twentieth less. */
@@ -229,7 +239,7 @@ export default defineConfig({
   plugins: [modelFolder(), sharedShaders(), kernelCases(), offlineShell(), packedCopies()],
   worker: {
     format: 'es',
-    plugins: () => [sharedShaders(), grammarWasm(), espeakData(), kernelCases()],
+    plugins: () => [sharedShaders(), grammarWasm(), espeakData(), noJapanese(), kernelCases()],
     rollupOptions: { treeshake: TREESHAKE, checks: CHECKS },
   },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
