@@ -217,6 +217,15 @@ const ROWS: Readonly<Record<string, Row>> = {
     const used = Math.min(p['experts']!, pairs) / p['experts']!;
     return { bytes: { x: rowsOf(b['x']!, pairs / p['x_share']!), weight: b['weight']!.byteLength * used, out: f32(pairs, n), ...(v['HAS_BIAS'] === 1 && { bias: f32(p['experts']! * used, n) }) }, operations: 2 * pairs * n * k };
   },
+  // Rows may have any adapter, so all are read.
+  lora_shrink: ({ p }) => {
+    const [rows, ranks, k] = [p['rows']!, 4 * p['segments']! * p['ranks']!, 4 * p['k4']!];
+    return { bytes: { x: f32(rows, k), loras: 4 * rows, out: f32(rows, ranks) }, operations: 2 * rows * ranks * k };
+  },
+  lora_expand: ({ p, y }) => {
+    const [ranks, n] = [4 * p['ranks']!, 4 * p['n4']!];
+    return { bytes: { h: f32(y, p['segments']!, ranks), loras: 4 * y, out: f32(y, n) }, operations: 2 * y * ranks * n };
+  },
   mel_log: ({ p }) => ({ operations: 2 * p['frames']! * p['bins']! * p['mels']! }),
   attention_weights: ({ p, x }) => {
     const d = 4 * p['d4']!;

@@ -32,6 +32,7 @@ import { HEARING_CHECKS } from './hearing-checks.ts';
 import { LATENT_CHECKS, checkLatentAttention } from './latent-checks.ts';
 import { LAYER_CHECKS } from './layer-checks.ts';
 import { LOAD_CHECKS } from './load-checks.ts';
+import { LORA_CHECKS } from './lora-checks.ts';
 import { MIXER_CHECKS } from './mixer-checks.ts';
 import * as plain from './plain.ts';
 import { SPEECH_CHECKS } from './speech-checks.ts';
@@ -307,4 +308,5 @@ export const KERNEL_CHECKS: ReadonlyMap<Kernel, CheckMaker> = new Map<Kernel, Ch
   ...LATENT_CHECKS,
   ...MIXER_CHECKS,
   ...LOAD_CHECKS,
+  ...LORA_CHECKS,
 ]);
