@@ -79,6 +79,8 @@ export interface ChatRequest {
   readonly toolChoice?: 'none' | 'auto' | 'required' | { readonly name: string };
   /** Whether an answer may have several tool calls. Default true. */
   readonly parallelToolCalls?: boolean;
+  /** Id of the LoRA adapter that answers; absent = the model without any. */
+  readonly lora?: string;
   /** Namespace of the prefix cache: cached prefixes are shared only between requests with the same salt. */
   readonly cacheSalt?: string;
   /** Higher goes first, if `enablePriorityScheduling` is on. Default 0. */

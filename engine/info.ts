@@ -20,6 +20,8 @@ export interface ModelInfo {
   readonly sampling?: Readonly<Record<string, number>>;
   /** chat: `fast` if prompts are computed with subgroup matrices, which needs the setting and an adapter that has them. */
   readonly numerics?: 'invariant' | 'fast';
+  /** chat: ids of its LoRA adapters; absent = there are none. */
+  readonly loras?: readonly string[];
   /** chat: use of the device's memory. */
   readonly memory?: MemoryUse;
   /** chat, if split over several devices: adapter and memory of each; `memory` is that of the fullest one. */

@@ -1,4 +1,5 @@
 import type { Tensor } from '../gpu/tensor.ts';
+import type { LoraRows } from '../ops/lora.ts';
 import type { AttentionSplit } from '../ops/paged-attention.ts';
 import type { Spans } from '../ops/recurrent.ts';
 
@@ -51,6 +52,8 @@ export interface ForwardInput {
   readonly logitRows: number;
   /** Input of the draft head behind this pass, in decoders that have one; absent = it stores no keys, and no hidden states are kept. */
   readonly follow?: FollowInput;
+  /** LoRA adapters of the rows, and of the rows that give logits; absent = no row has one. */
+  readonly lora?: LoraRows & { readonly ofLogits: Tensor };
   /** Called after each stage while recording, e.g. to copy the tensor: for tests, and to find values that are not finite. */
   readonly trace?: (stage: string, value: Tensor) => void;
 }

@@ -46,7 +46,12 @@ export function textWeights(loader: WeightLoader, hasHead = false): WeightLoader
     const [prefix, own] = PREFIXES.find(([prefix]) => name.startsWith(prefix)) ?? ['', ''];
     stored.set(own + name.slice(prefix.length), name);
   }
-  return loader.over(renamed(loader.checkpoint, stored));
+  return underNames(loader, stored);
+}
+
+/** A loader of a checkpoint under other names; `names` maps each to the checkpoint's own. */
+function underNames(loader: WeightLoader, names: ReadonlyMap<string, string>): WeightLoader {
+  return loader.over(renamed(loader.checkpoint, names), (name) => names.get(name) ?? name);
 }
 
 /** A checkpoint under other names; `names` maps each to its name in `from`. Tensors that it does not list are left out. */
@@ -65,7 +70,7 @@ function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoi
 
 /** A loader of these tensors only. */
 export function withTensors(loader: WeightLoader, names: readonly string[]): WeightLoader {
-  return loader.over(renamed(loader.checkpoint, new Map(names.map((name) => [name, name]))));
+  return underNames(loader, new Map(names.map((name) => [name, name])));
 }
 
 /** A loader under the names that other families use; all replacements are applied, in order, to each of the checkpoint's own names. */
@@ -74,7 +79,7 @@ export function withUsualNames(loader: WeightLoader, usual: readonly (readonly [
   const names = checkpoint
     .names()
     .map((stored) => [usual.reduce((name, [own, other]) => name.replace(own, other), stored), stored] as const);
-  return loader.over(renamed(checkpoint, new Map(names)));
+  return underNames(loader, new Map(names));
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { transposedTaps, tapsOf } from '../ops/conv.ts';
 import type { ConvShape } from '../ops/conv.ts';
 import { emptyLinear, stackLinear } from '../ops/pack-linear.ts';
+import type { LoraWeight } from '../ops/lora.ts';
 import { WeightFill } from '../ops/weight-fill.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import type { WordPlace } from '../ops/weight-place.ts';
@@ -15,6 +16,7 @@ import type { Checkpoint } from '../weights/checkpoint.ts';
 import type { BlockType } from '../weights/block-types.ts';
 import { keptBlocks, packedType } from '../weights/storage.ts';
 import type { FloatType, MatrixRequest, WeightType } from '../weights/storage.ts';
+import type { LoraInputs, LoraPart, LoraSet } from './lora-set.ts';
 import { WeightStream, chunksOf } from './weight-stream.ts';
 import type { BadTensor, Values } from './weight-stream.ts';
 
@@ -49,6 +51,8 @@ interface Tally {
   /** Device bytes of all matrices so far, by storage type. */
   readonly bytes: Map<WeightType, number>;
   readonly stream: WeightStream;
+  /** LoRA adapters that go with the checkpoint; undefined = none. */
+  readonly loras: LoraSet | undefined;
 }
 
 /**
@@ -66,8 +70,8 @@ export class WeightLoader {
     this.device = device;
     this.storage = storage;
     this.checkpoint = checkpoint;
-    const { taken = new Map(), bytes = new Map(), stream = new WeightStream(device, checkpoint) } = tally;
-    this.#tally = { taken, bytes, stream };
+    const { taken = new Map(), bytes = new Map(), stream = new WeightStream(device, checkpoint), loras } = tally;
+    this.#tally = { taken, bytes, stream, loras };
   }
 
   /** A loader of the same checkpoint that stores matrices as `storage` says. */
@@ -75,9 +79,18 @@ export class WeightLoader {
     return new WeightLoader(this.device, this.checkpoint, storage, this.#tally);
   }
 
-  /** A loader of another view of the checkpoint, such as a part of it or other names; the bytes that it loads count here too. */
-  over(checkpoint: Checkpoint): WeightLoader {
-    return new WeightLoader(this.device, checkpoint, this.storage, { bytes: this.#tally.bytes });
+  /** A loader of the same checkpoint whose matrices no LoRA adapter changes. */
+  withoutLoras(): WeightLoader {
+    return new WeightLoader(this.device, this.checkpoint, this.storage, { ...this.#tally, loras: undefined });
+  }
+
+  /**
+   * A loader of another view of the checkpoint, such as a part of it or other names; the bytes that it loads count here too. LoRA adapters
+   * go with it only where nothing but names differ: `storedName` gives those of this checkpoint.
+   */
+  over(checkpoint: Checkpoint, storedName?: (name: string) => string): WeightLoader {
+    const { bytes, loras } = this.#tally;
+    return new WeightLoader(this.device, checkpoint, this.storage, { bytes, loras: storedName && loras?.under(storedName) });
   }
 
   /** Number of values handed out so far. */
@@ -214,6 +227,11 @@ export class WeightLoader {
     if (!values) this.#take(name, [shape.inChannels, shape.outChannels, shape.kernel]);
     const { float: dtype } = this.storage;
     return this.#counted(await this.#tally.stream.taps(label, name, transposedTaps(shape), { dtype, place, values }));
+  }
+
+  /** What LoRA adapters add to a matrix that is stacked from parts with the same input; undefined where they add nothing. */
+  async lora(label: string, parts: readonly LoraPart[], inputs: LoraInputs): Promise<LoraWeight | undefined> {
+    return this.#tally.loras?.load(this.device, label, parts, inputs);
   }
 
   /** Checks computed values at once: once on the device, no tensor could name the bad one. */

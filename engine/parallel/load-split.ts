@@ -23,7 +23,7 @@ import { LocalSignals, SharedSignals } from './signals.ts';
 import type { Signals } from './signals.ts';
 
 /** Largest sizes of one step. */
-export type BatchLimits = Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'headDrafts' | 'promptsApart'>;
+export type BatchLimits = Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'headDrafts' | 'promptsApart' | 'loraColumns'>;
 
 /** What bounds a step, over all ranks: the smallest binding size, and the widest rows of activations (`widestRow`) and logits (`vocabulary`). */
 export interface Bounds {

@@ -108,7 +108,7 @@ export class ModelRunner {
   /** Work of every kind in small sizes: decodes of the two smallest buckets, a prompt and a draft; then captures a plan for each bucket. */
   *#work(): Generator<(rec: Recorder) => void> {
     for (const bucket of decodeBuckets(this.#limits.maxRunning).slice(0, 2)) yield* this.#decodes(bucket);
-    yield this.#prefill(2 * this.#tensors.prefillTileRows, 1);
+    yield* this.#prefills(2 * this.#tensors.prefillTileRows, 1);
     if (this.#head) yield (rec) => this.#draft(rec, this.#head!, 1, 1);
     // One plan per bucket makes the bind groups that the bucket's other plans share.
     for (const bucket of decodeBuckets(this.#limits.maxRunning)) this.#plan(this.#tensors.decodeShape(bucket, 1), 'sampled');
@@ -117,20 +117,27 @@ export class ModelRunner {
   /** Work of other sizes: the largest prompt, the smallest prompt of each range that takes the same kernels, then decodes of all sizes. */
   *#sizes(): Generator<(rec: Recorder) => void> {
     const { maxRunning, prefillChunk, draftRows, promptsApart } = this.#limits;
-    yield this.#prefill(maxRunning + prefillChunk, maxRunning + draftRows);
+    yield* this.#prefills(maxRunning + prefillChunk, maxRunning + draftRows);
     // Each range's kernels run at its smallest size; else the largest prompt would run for them, which takes a large model a minute.
-    for (const rows of MANY_ROWS) yield this.#prefill(rows, 1);
+    for (const rows of MANY_ROWS) yield* this.#prefills(rows, 1);
     for (const bucket of [...decodeBuckets(maxRunning)].reverse()) yield* this.#decodes(bucket);
     // With `promptsApart` a batch may have generated tokens' rows before prompt rows: as few as a decode bucket, or as many as a step has.
     for (const rows of promptsApart ? [...decodeBuckets(maxRunning), maxRunning + prefillChunk] : [])
-      yield this.#prefill(rows + 1, 1, rows);
+      yield* this.#prefills(rows + 1, 1, rows);
     for (const bucket of this.#head ? [...decodeBuckets(maxRunning)].reverse() : [])
       yield (rec) => this.#draft(rec, this.#head!, 1, bucket);
   }
 
-  #prefill(wanted: number, logitRows: number, answers = 0): (rec: Recorder) => void {
-    const shape = this.#tensors.prefillShape(wanted, logitRows, answers);
-    return (rec) => this.#record(rec, shape, 'greedy');
+  /** Steps without LoRA adapters and, in models that have some, with them: these take kernels of their own, and none that are fused. */
+  get #withLoras(): readonly boolean[] {
+    return (this.#limits.loraColumns ?? 0) > 0 ? [false, true] : [false];
+  }
+
+  *#prefills(wanted: number, logitRows: number, answers = 0): Generator<(rec: Recorder) => void> {
+    for (const hasLora of this.#withLoras) {
+      const shape = this.#tensors.prefillShape(wanted, logitRows, answers, hasLora);
+      yield (rec) => this.#record(rec, shape, 'greedy');
+    }
   }
 
   /**
@@ -141,8 +148,10 @@ export class ModelRunner {
     const tensors = this.#tensors;
     for (const sampling of ['greedy', 'sampled'] as const) {
       for (const parts of new Set([tensors.maxParts(bucket), 1])) {
-        const shape = tensors.decodeShape(bucket, parts);
-        yield (rec) => (rec.mode === 'dry' ? this.#record(rec, shape, sampling) : rec.replay(this.#plan(shape, sampling)));
+        for (const hasLora of this.#withLoras) {
+          const shape = tensors.decodeShape(bucket, parts, hasLora);
+          yield (rec) => (rec.mode === 'dry' ? this.#record(rec, shape, sampling) : rec.replay(this.#plan(shape, sampling)));
+        }
       }
     }
   }
@@ -174,6 +183,7 @@ export class ModelRunner {
       longest: 0,
       greedy: 1,
       tableWords: 0,
+      hasLora: 0,
     } as const;
     for (const [field, value] of Object.entries(fields)) input.set(field as keyof typeof fields, value);
     const shape = this.#tensors.upload(input);
@@ -254,7 +264,7 @@ export class ModelRunner {
 
   /** The captured plan for a decode batch's shape, captured at first use. */
   #plan(shape: StepShape, sampling: Sampling): Plan {
-    const key = `decode ${shape.rows}, parts ${shape.parts}, ${sampling}`;
+    const key = `decode ${shape.rows}, parts ${shape.parts}, ${sampling}${shape.hasLora ? ', with adapters' : ''}`;
     let plan = this.#plans.get(key);
     if (!plan) {
       plan = this.#device.capture(key, (rec) => this.#record(rec, shape, sampling));

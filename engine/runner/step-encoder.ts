@@ -19,6 +19,7 @@ export class StepEncoder {
   readonly #pageSize: number;
   readonly #maxRunning: number;
   readonly #promptsApart: boolean;
+  readonly #hasLoras: boolean;
   readonly #buckets: readonly number[];
   readonly #logits: LogitEncoder;
   readonly #drafting: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>;
@@ -34,6 +35,7 @@ export class StepEncoder {
     this.#pageSize = pageSize;
     this.#maxRunning = limits.maxRunning;
     this.#promptsApart = limits.promptsApart === true;
+    this.#hasLoras = (limits.loraColumns ?? 0) > 0;
     this.#drafting = { maxRunning: limits.maxRunning, headDrafts: limits.headDrafts ?? 0 };
     this.#buckets = decodeBuckets(limits.maxRunning);
     this.#logits = new LogitEncoder();
@@ -47,6 +49,7 @@ export class StepEncoder {
     this.#encodeTable(input);
     this.#encodeRows(decodes, prefills, rows, input);
     input.set('rows', rows);
+    input.set('hasLora', [...decodes, ...prefills].some(({ sequence }) => sequence.lora > 0) ? 1 : 0);
     // With `promptsApart`, prompt rows come last in a batch.
     const ofPrompts = this.#promptsApart ? prefills.reduce((sum, item) => sum + (isOfPrompt(item) ? item.count : 0), 0) : 0;
     input.set('promptFrom', rows - ofPrompts);
@@ -84,7 +87,7 @@ export class StepEncoder {
   }
 
   #encodeRows(decodes: readonly BatchItem[], prefills: readonly BatchItem[], rows: number, input: StepInput): void {
-    const { tokens, positions, slots, windowSlots, items, spans, logitIndices } = input;
+    const { tokens, positions, slots, windowSlots, loras, items, spans, logitIndices } = input;
     const pageSize = this.#pageSize;
     const hasWindows = this.#table.windows !== undefined;
     let row = 0;
@@ -99,6 +102,7 @@ export class StepEncoder {
         const known = fromDevice && position === start ? FROM_DEVICE + sequence.row : sequence.tokens[position];
         tokens[row] = known ?? this.#drafted(sequence.row, drafts, position - start - count + drafts.length);
         positions[row] = position;
+        if (this.#hasLoras) loras[row] = sequence.lora;
         const index = Math.floor(position / pageSize);
         slots[row] = sequence.pages[index]! * pageSize + (position % pageSize);
         if (hasWindows) windowSlots[row] = sequence.windows[index - sequence.firstWindow]! * pageSize + (position % pageSize);
@@ -111,6 +115,7 @@ export class StepEncoder {
     for (; row < rows; row++) {
       [tokens[row], positions[row], slots[row]] = [0, 0, NO_SLOT];
       if (hasWindows) windowSlots[row] = NO_SLOT;
+      if (this.#hasLoras) loras[row] = 0;
       spans.fill(0, item * SPAN_WORDS, (item + 1) * SPAN_WORDS);
       items.fill(0, item * ITEM_WORDS, ++item * ITEM_WORDS);
     }

@@ -28,6 +28,8 @@ export interface StepLimits {
   readonly columns: number;
   /** Prompt rows are multiplied with subgroup matrices, apart from the other rows (scheduler/scheduler.ts, promptsApart). */
   readonly promptsApart?: boolean;
+  /** Columns of the scratch of products by LoRA adapters (loraColumns); absent = the model has none. */
+  readonly loraColumns?: number | undefined;
   /** The model has sliding-window layers, with a block table and slots of their own. */
   readonly hasWindows: boolean;
   /** Longest sequence in tokens. */
@@ -52,6 +54,8 @@ const FIELDS = [
   'processed', 'changed',
   /** Entries of `biases`; 1 = `penalties` apply; words of `fresh`; rows of `reported`; the most alternatives that any of them reports. */
   'biases', 'penalized', 'freshWords', 'reported', 'top',
+  /** 1 = some row has a LoRA adapter. */
+  'hasLora',
   /** Number of this step, and of the latest step whose tokens it reads; both count from 1 (ranks of a split model). */
   'step', 'after',
 ] as const; // prettier-ignore
@@ -71,6 +75,8 @@ export class StepInput {
   readonly slots: Uint32Array;
   /** [T]: place of a row's key and value in the sliding-window layers: page * pageSize + offset, NO_SLOT for padding. */
   readonly windowSlots: Uint32Array;
+  /** [T]: 1 + the index of a row's LoRA adapter, 0 for none; empty in models without adapters. */
+  readonly loras: Uint32Array;
   /** [items, ITEM_WORDS]. */
   readonly items: Uint32Array;
   /** [items, SPAN_WORDS] (ops/states.ts): recurrent-state slots, in models that have such layers. */
@@ -111,6 +117,7 @@ export class StepInput {
     this.positions = take(sizes.positions);
     this.slots = take(sizes.slots);
     this.windowSlots = take(sizes.windowSlots);
+    this.loras = take(sizes.loras);
     this.items = take(sizes.items);
     this.spans = take(sizes.spans);
     this.logitIndices = take(sizes.logitIndices);
@@ -148,6 +155,7 @@ export class StepInput {
     copy(this.positions, other.positions, rows);
     copy(this.slots, other.slots, rows);
     if (this.windowSlots.length > 0) copy(this.windowSlots, other.windowSlots, rows);
+    if (this.loras.length > 0) copy(this.loras, other.loras, rows);
     copy(this.items, other.items, this.get('items') * ITEM_WORDS);
     copy(this.spans, other.spans, this.get('items') * SPAN_WORDS);
     copy(this.logitIndices, other.logitIndices, logitRows);
@@ -174,7 +182,7 @@ export function decodeBuckets(maxRunning: number): readonly number[] {
   return [...buckets.filter((size) => size < maxRunning), maxRunning];
 }
 
-function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, hasWindows, context, vocabulary }: StepLimits) {
+function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, loraColumns = 0, hasWindows, context, vocabulary }: StepLimits) {
   const rows = maxRunning + prefillChunk;
   const sampled = maxRunning + draftRows;
   return {
@@ -183,6 +191,7 @@ function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, hasWindows
     positions: rows,
     slots: rows,
     windowSlots: hasWindows ? rows : 0,
+    loras: loraColumns > 0 ? rows : 0,
     // A sequence has at most one chunk per step, and the decodes of a batch are padded to a bucket.
     items: 2 * maxRunning * ITEM_WORDS,
     spans: 2 * maxRunning * SPAN_WORDS,

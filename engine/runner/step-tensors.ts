@@ -33,6 +33,8 @@ export interface StepShape {
   readonly parts: number;
   readonly gather: boolean;
   readonly logitRows: number;
+  /** Some row may have a LoRA adapter. */
+  readonly hasLora: boolean;
 }
 
 /**
@@ -65,6 +67,8 @@ export class StepTensors {
   readonly #decodes: Arrays;
   /** Arrays of steps with prompt chunks. */
   readonly #prompts: Arrays;
+  /** LoRA adapters of a step's rows, and the scratch of their products; undefined in models without adapters. */
+  readonly #loras: { readonly rows: StepUpload<'loras' | 'ofLogits'>; readonly shrunk: Tensor } | undefined;
   readonly #blockTable: Tensor;
   readonly #windowTable: Tensor | undefined;
   readonly #partials: Tensor | undefined;
@@ -89,6 +93,7 @@ export class StepTensors {
     };
     this.#decodes = arrays('decodes', maxRunning, { tiles: maxRunning, spans: maxRunning, sampled: maxRunning });
     this.#prompts = arrays('prompts', maxRunning + prefillChunk, { tiles, spans: 2 * maxRunning, sampled: maxRunning + draftRows });
+    this.#loras = lorasOf(device, limits);
     this.#blockTable = device.tensor('block table', 'u32', [maxRunning, columns]);
     this.#windowTable = hasWindows ? device.tensor('block table of windows', 'u32', [maxRunning, columns]) : undefined;
     const partialRows = decodeBuckets(maxRunning).map((bucket) => (this.maxParts(bucket) > 1 ? bucket * this.maxParts(bucket) : 0));
@@ -116,8 +121,10 @@ export class StepTensors {
     const prefillTiles = this.#cutTiles(input) - decodeTiles;
     arrays.put('tiles', this.#tileWords.subarray(0, (decodeTiles + prefillTiles) * 4));
     arrays.upload();
+    const hasLora = input.get('hasLora') !== 0;
+    if (hasLora) this.#uploadLoras(input, rows, logitRows, gather);
     const parts = gather ? 1 : this.partsOf(rows, input.get('longest'));
-    return { rows, promptFrom: input.get('promptFrom'), spans, decodeTiles, prefillTiles, parts, gather, logitRows };
+    return { rows, promptFrom: input.get('promptFrom'), spans, decodeTiles, prefillTiles, parts, gather, logitRows, hasLora };
   }
 
   /** Uploads the sampling settings of `maxRunning` rows, for warming up. */
@@ -143,7 +150,7 @@ export class StepTensors {
   }
 
   /** The shape of a decode-only batch of `bucket` rows. */
-  decodeShape(bucket: number, parts: number): StepShape {
+  decodeShape(bucket: number, parts: number, hasLora = false): StepShape {
     return {
       rows: bucket,
       promptFrom: bucket,
@@ -153,6 +160,7 @@ export class StepTensors {
       parts,
       gather: false,
       logitRows: bucket,
+      hasLora,
     };
   }
 
@@ -160,16 +168,27 @@ export class StepTensors {
    * The shape of a prompt chunk of `wanted` rows, or as many as a step may have; with `promptsApart` its first `answers` rows count as
    * generated tokens.
    */
-  prefillShape(wanted: number, logitRows: number, answers: number): StepShape {
+  prefillShape(wanted: number, logitRows: number, answers: number, hasLora = false): StepShape {
     const { maxRunning, prefillChunk, promptsApart } = this.#limits;
     const rows = Math.min(maxRunning + prefillChunk, wanted);
     const promptFrom = promptsApart ? Math.min(answers, rows) : rows;
     const prefillTiles = ceilDiv(rows, this.prefillTileRows);
-    return { rows, promptFrom, spans: 1, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: Math.min(rows, logitRows) };
+    return {
+      rows,
+      promptFrom,
+      spans: 1,
+      decodeTiles: 0,
+      prefillTiles,
+      parts: 1,
+      gather: true,
+      logitRows: Math.min(rows, logitRows),
+      hasLora,
+    };
   }
 
   /** The input of a forward pass of this shape; `tokens` [T] u32 must be resolved token ids. */
-  forwardInput({ rows, promptFrom, spans, decodeTiles, prefillTiles, parts, gather, logitRows }: StepShape, tokens: Tensor): ForwardInput {
+  forwardInput(shape: StepShape, tokens: Tensor): ForwardInput {
+    const { rows, promptFrom, spans, decodeTiles, prefillTiles, parts, gather, logitRows, hasLora } = shape;
     const { positions, slots, windowSlots, tiles, spans: words, logitIndices } = this.#arrays(gather).tensors;
     return {
       rows,
@@ -188,6 +207,7 @@ export class StepTensors {
       split: parts === 1 ? undefined : { partials: this.#partials!, positions, parts, rows },
       logitIndices: gather ? logitIndices : undefined,
       logitRows,
+      ...(hasLora && this.#loras && { lora: { ...this.#loras.rows.tensors, shrunk: this.#loras.shrunk } }),
     };
   }
 
@@ -209,6 +229,13 @@ export class StepTensors {
   /** Columns of a partial result of the widest head: its channels, and what the parts are weighed with. */
   get #partialColumns(): number {
     return Math.max(...this.#decoder.shape.pages.map(({ headDim }) => headDim)) + 4;
+  }
+
+  #uploadLoras({ loras, logitIndices }: StepInput, rows: number, logitRows: number, gather: boolean): void {
+    const { rows: arrays } = this.#loras!;
+    arrays.put('loras', loras.subarray(0, rows));
+    if (gather) arrays.put('ofLogits', logitIndices.subarray(0, logitRows).map((row) => loras[row]!)); // prettier-ignore
+    arrays.upload();
   }
 
   #uploadTable(input: StepInput): void {
@@ -237,4 +264,13 @@ export class StepTensors {
     }
     return tile;
   }
+}
+
+function lorasOf(device: Device, { maxRunning, prefillChunk, draftRows, loraColumns = 0 }: StepLimits) {
+  if (loraColumns === 0) return undefined;
+  const rows = maxRunning + prefillChunk;
+  return {
+    rows: new StepUpload(device, 'loras', { loras: [rows], ofLogits: [maxRunning + draftRows] }),
+    shrunk: device.tensor('shrunk rows', 'f32', [rows, loraColumns]),
+  };
 }

@@ -60,6 +60,8 @@ export interface SequenceOptions {
   readonly choice: number;
   /** Namespace of the prefix cache; default the shared one. */
   readonly salt?: string;
+  /** 1 + the index of its LoRA adapter, whose keys must have a salt of their own; default 0, none. */
+  readonly lora?: number;
   /** Higher priorities go first; default 0. */
   readonly priority?: number;
 }
@@ -80,6 +82,7 @@ export class Sequence {
   readonly sampling: ResolvedSampling;
   readonly choice: number;
   readonly salt: string;
+  readonly lora: number;
   readonly priority: number;
   status: SequenceStatus = 'waiting';
   /** Positions whose keys and values have been written by submitted steps. */
@@ -116,7 +119,7 @@ export class Sequence {
   /** How often a later arrival of the same or a lower priority was admitted before this one. */
   overtaken = 0;
 
-  constructor({ id, promptTokens, maxTokens, sampling, choice, salt = '', priority = 0 }: SequenceOptions) {
+  constructor({ id, promptTokens, maxTokens, sampling, choice, salt = '', lora = 0, priority = 0 }: SequenceOptions) {
     assert(promptTokens.length > 0 && maxTokens > 0, `sequence ${id}: ${promptTokens.length} prompt tokens, ${maxTokens} to generate`);
     this.id = id;
     this.tokens = [...promptTokens];
@@ -125,6 +128,7 @@ export class Sequence {
     this.sampling = sampling;
     this.choice = choice;
     this.salt = salt;
+    this.lora = lora;
     this.priority = priority;
   }
 

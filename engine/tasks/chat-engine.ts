@@ -16,6 +16,7 @@ import { AsyncQueue } from '../util/async-queue.ts';
 import { ChatChoice } from './chat-choice.ts';
 import { prepareChat } from './chat-load.ts';
 import type { ChatParts, ChatRunner } from './chat-load.ts';
+import { placeOf } from './chat-place.ts';
 import { loadAlone } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
 import { checkTokenized, checkTokens, constraintOf, encodePrompt, endsOf, parserOptions, resolveSampling } from './chat-request.ts';
@@ -170,7 +171,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     if (this.#closed) throw this.#closed;
     const maxTokens = this.#maxTokens(promptTokens.length, request);
     const constraint = constraintOf(request, this.#parts.template);
-    const { forcedTokens: forced } = request;
+    const { forcedTokens: forced, skipSpecialTokens = true } = request;
     if (forced) checkTokens(forced, this.#parts.vocabulary, 'forcedTokens');
     const ends = endsOf(request, this.#parts);
     const sampling = resolveSampling(request, { ...this.#parts, eos: ends }, forced !== undefined || constraint !== undefined);
@@ -182,10 +183,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const before = request.prompt !== undefined || request.continueFinalMessage === true ? promptTokens : undefined;
     const matchers = await this.#startMatchers(forced ?? constraint, request.n ?? 1);
     for (const [index, matcher] of matchers.entries()) {
-      const place = { salt: request.cacheSalt ?? '', priority: this.#parts.priorities ? (request.priority ?? 0) : 0 };
+      const place = placeOf(request, this.#parts);
       const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...place });
       sequence.mask = matcher?.mask;
-      const { skipSpecialTokens = true } = request;
       // Stop sequences end text, and a constrained answer of tool calls alone has none.
       const stop = constraint?.type === 'tool_calls' ? [] : (request.stop ?? []);
       const reportsEnd = request.prompt !== undefined;

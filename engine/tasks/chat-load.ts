@@ -5,7 +5,6 @@ import { PagePool } from '../cache/page-pool.ts';
 import { SOFTWARE_CHUNK, headDrafts, prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
-import type { Remedy } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocate } from '../gpu/memory.ts';
@@ -13,8 +12,8 @@ import { MAX_WORKGROUPS } from '../gpu/recorder.ts';
 import { tokenIds } from '../models/config-fields.ts';
 import { createDecoderKV, weightRules, workspaceBytes } from '../models/decoder.ts';
 import type { Decoder, DecoderDefinition, DecoderShape } from '../models/decoder.ts';
+import { LoraSet } from '../models/lora-set.ts';
 import { definitionFor } from '../models/remote.ts';
-import { expectStages } from '../models/shard.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { ChatModel } from '../parallel/rank-operations.ts';
@@ -42,13 +41,13 @@ import type { MiddleForm } from '../text/fill-middle.ts';
 import { LongTexts } from '../text/long-texts.ts';
 import { HARMONY_ENDS } from '../text/harmony.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
-import type { Json } from '../util/json.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory, describeStored } from '../util/memory.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
 import { inOwnWords, withWeights } from '../weights/model-folder.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
+import { expectCuts, expectHead, refuseForLoras, refuseForStates, withHeadIfAsked } from './chat-refusals.ts';
 import type { Prepared } from './prepared.ts';
 import { weightDemand } from '../weights/storage.ts';
 
@@ -81,6 +80,8 @@ export interface ChatParts {
   /** Whether an answer whose max_tokens exceeds the context is cut there instead of refused. */
   readonly truncates: boolean;
   readonly vocabulary: number;
+  /** Ids of the model's LoRA adapters; absent = it has none. */
+  readonly loras?: readonly string[] | undefined;
   readonly grammars: Grammars;
   /** Whether a step is submitted before the tokens of the one before are read. */
   readonly overlap: boolean;
@@ -118,6 +119,8 @@ async function prepareFolder(
   const definition = withHeadIfAsked(id, await definitionFor(folder, configJson, config.trustRemoteCode), config);
   const shape = definition.parseConfig(configJson);
   if (shape.state) refuseForStates(id, config);
+  const { loras = [] } = source;
+  if (loras.length > 0) refuseForLoras(config);
   const storage = weightStorage(config);
   const model: ChatModel = {
     id,
@@ -138,7 +141,8 @@ async function prepareFolder(
     expectCuts(definition, configJson, shape, config);
     return { load: () => loadChat(platform, opened, () => loadSplitModel(device, opened)) };
   }
-  const limits = limitsOn(device, shape, config, model.context);
+  const ofLoras = await LoraSet.with(platform, loras, async ({ bytes, columns }) => ({ bytes, columns }));
+  const limits = { ...limitsOn(device, shape, config, model.context), loraColumns: ofLoras.columns };
   const rows = limits.maxRunning + limits.prefillChunk;
   const kv = kvShapeOf(model, shape);
   // Rotary table: sine and cosine for every pair of channels.
@@ -148,7 +152,8 @@ async function prepareFolder(
     task: 'chat',
     ...(await withWeights(folder, async (checkpoint) => {
       if (config.speculativeMtp) expectHead(id, checkpoint);
-      return weightDemand(checkpoint, storage, weightRules(definition, configJson));
+      const { weights, ...demand } = weightDemand(checkpoint, storage, weightRules(definition, configJson));
+      return { ...demand, weights: weights + ofLoras.bytes };
     })),
     activations:
       rotaryBytes +
@@ -165,39 +170,6 @@ async function prepareFolder(
   };
   const load = (memory: ModelMemory | undefined): Promise<LoadedModel> => loadModel(device, opened, definition, limits, memory!.pages!);
   return { demand, load: (memory) => loadChat(platform, opened, () => load(memory)) };
-}
-
-/** Throws EngineError if the model cannot be split as the settings say. Checked before any of the adapters, which may be dozens, is opened. */
-function expectCuts(definition: DecoderDefinition, configJson: Json, { layers }: DecoderShape, config: EngineConfig): void {
-  const { tpSize, ppSize } = splitOf(config);
-  expectStages(layers, ppSize, config.ppSplit);
-  // A rank's share of a layer does not depend on where the stages are cut.
-  const first = { from: 0, to: layers - ppSize + 1 };
-  for (let rank = 0; rank < tpSize; rank++) definition.expectShard?.(configJson, { rank, ranks: tpSize, layers: first });
-}
-
-/** The model definition, with its MTP head if the settings ask for drafts by it. Throws EngineError('unsupported') if it has none or cannot be used. */
-function withHeadIfAsked(id: string, definition: DecoderDefinition, config: EngineConfig): DecoderDefinition {
-  if (!config.speculativeMtp) return definition;
-  if (config.speculativeNgram) throw new EngineError('unsupported', 'tokens are guessed from earlier text or by a head, not both', { remedies: [WITHOUT_HEAD] }); // prettier-ignore
-  const { tpSize, ppSize } = splitOf(config);
-  if (tpSize * ppSize > 1) throw new EngineError('unsupported', `the head that guesses is not split over ${tpSize * ppSize} adapters`, { remedies: [WITHOUT_HEAD] }); // prettier-ignore
-  if (definition.withHead) return definition.withHead;
-  throw new EngineError('unsupported', `${id} is of an architecture without a head that guesses`, { remedies: [WITHOUT_HEAD] });
-}
-
-const WITHOUT_HEAD: Remedy = { does: 'do without its guesses', settings: [{ name: 'speculativeMtp', value: false }] };
-
-/** Throws EngineError('unsupported') if the checkpoint lacks the MTP head, as many published copies do. */
-function expectHead(id: string, checkpoint: Checkpoint): void {
-  if (checkpoint.names().some((name) => name.startsWith('mtp.'))) return;
-  throw new EngineError('unsupported', `${id} has no head that guesses: no tensor of it is called mtp`, { remedies: [WITHOUT_HEAD] });
-}
-
-/** Refuses settings that a model with recurrent layers does not support; throws EngineError('unsupported'). */
-function refuseForStates(id: string, config: EngineConfig): void {
-  const { tpSize, ppSize } = splitOf(config);
-  if (tpSize * ppSize > 1) throw new EngineError('unsupported', `${id} has recurrent layers, which cannot be split over ${tpSize * ppSize} adapters`); // prettier-ignore
 }
 
 /** A model whose configuration has been read. */
@@ -231,7 +203,7 @@ async function loadChat(
   });
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(model.configJson['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), numerics: limits.promptsApart ? 'fast' : 'invariant', ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(model.configJson['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), numerics: limits.promptsApart ? 'fast' : 'invariant', ...(source.loras && { loras: source.loras.map((lora) => lora.id) }), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const ends = template.isHarmony ? HARMONY_ENDS.map((end) => tokenizer.tokenId(end)) : [];
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id']), ...tokenIds(ends)]);
   const parts: ChatParts = {
@@ -250,6 +222,7 @@ async function loadChat(
     overlap: !config.disableOverlapSchedule,
     priorities: config.enablePriorityScheduling,
     truncates: config.autoTruncateMaxTokens,
+    loras: source.loras?.map((lora) => lora.id),
   };
   return { info, parts };
 }
@@ -286,7 +259,7 @@ function hasWindows(shape: KVShape): boolean {
 /** Loads a model on one device. */
 async function loadModel(
   device: Device,
-  { folder, model, shape }: OpenedChat,
+  { source, folder, model, shape }: OpenedChat,
   definition: DecoderDefinition,
   largest: BatchLimits,
   memory: MemoryUse,
@@ -296,13 +269,16 @@ async function loadModel(
   const limits =
     slots === undefined ? largest : { ...largest, maxRunning: Math.min(largest.maxRunning, runningWithin(slots, largest.draftRows > 0)) };
   const before = device.stats.bufferBytes;
-  const load = async (checkpoint: Checkpoint): Promise<Decoder> => {
-    const loader = new WeightLoader(device, checkpoint, storage);
+  const { platform } = device;
+  const load = async (checkpoint: Checkpoint, loras: LoraSet): Promise<Decoder> => {
+    const loader = new WeightLoader(device, checkpoint, storage, { loras });
     const loaded = await definition.load(loader, model.configJson, wanted);
-    device.platform.log(`${id}: matrices ${describeStored(loader.matrices)}`);
+    loras.expectTaken(String(model.configJson['model_type']));
+    platform.log(`${id}: matrices ${describeStored(loader.matrices)}`);
     return loaded;
   };
-  const decoder = await withWeights(folder, (checkpoint) => allocate(device, `the weights of ${id}`, () => load(checkpoint)));
+  const loadWith = (checkpoint: Checkpoint): Promise<Decoder> => LoraSet.with(platform, source.loras ?? [], (loras) => load(checkpoint, loras)); // prettier-ignore
+  const decoder = await withWeights(folder, (checkpoint) => allocate(device, `the weights of ${id}`, () => loadWith(checkpoint)));
   const weightBytes = device.stats.bufferBytes - before;
   const workspace = decoder.createWorkspace(
     device,

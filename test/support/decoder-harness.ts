@@ -2,15 +2,19 @@
 import { floatStorage } from '../../engine/config.ts';
 import type { WeightStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
+import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
 import { createDecoderKV, prefillTileRows } from '../../engine/models/decoder.ts';
 import type { Decoder, DecoderWorkspace } from '../../engine/models/decoder.ts';
+import { LoraSet } from '../../engine/models/lora-set.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { SPAN_WORDS, writeSpan } from '../../engine/ops/states.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
+import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
+import type { LoraSource } from '../../engine/weights/lora/lora-adapter.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 const PAGE = 16;
@@ -22,6 +26,8 @@ export interface Chunk {
   readonly sequence: number;
   readonly start: number;
   readonly tokens: readonly number[];
+  /** 1 + the index of the LoRA adapter; default 0, none. */
+  readonly lora?: number;
 }
 
 interface Pages {
@@ -43,14 +49,25 @@ export class DecoderHarness {
   readonly #kv: KVCache;
   readonly #workspace: DecoderWorkspace;
   readonly #context: number;
+  /** Scratch of products by LoRA adapters; undefined without any. */
+  readonly #shrunk: Tensor | undefined;
 
-  private constructor(device: Device, decoder: Decoder, weightBytes: number, kv: KVCache, context: number, workspace: DecoderWorkspace) {
+  private constructor(
+    device: Device,
+    decoder: Decoder,
+    weightBytes: number,
+    kv: KVCache,
+    context: number,
+    workspace: DecoderWorkspace,
+    shrunk: Tensor | undefined,
+  ) {
     this.device = device;
     this.decoder = decoder;
     this.weightBytes = weightBytes;
     this.#kv = kv;
     this.#workspace = workspace;
     this.#context = context;
+    this.#shrunk = shrunk;
   }
 
   static async load(
@@ -63,24 +80,38 @@ export class DecoderHarness {
       sequences = 4,
       context = 512,
       rows = ROWS,
-    }: { dtype?: 'f32' | 'f16'; storage?: WeightStorage; kvType?: KVType; sequences?: number; context?: number; rows?: number } = {},
+      loras = [],
+    }: {
+      dtype?: 'f32' | 'f16';
+      storage?: WeightStorage;
+      kvType?: KVType;
+      sequences?: number;
+      context?: number;
+      rows?: number;
+      loras?: readonly LoraSource[];
+    } = {},
   ): Promise<DecoderHarness> {
     const model = await openModelFolder(createNodePlatform(), folder);
     const json = await model.json('config.json');
     const before = device.stats.bufferBytes;
-    const decoder = await withWeights(model, (checkpoint) =>
-      decoderFor(json).load(new WeightLoader(device, checkpoint, storage), json, context),
-    );
+    const { decoder, columns } = await LoraSet.with(createNodePlatform(), loras, async (set) => {
+      const load = (checkpoint: Checkpoint): Promise<Decoder> =>
+        decoderFor(json).load(new WeightLoader(device, checkpoint, storage, { loras: set }), json, context);
+      const loaded = await withWeights(model, load);
+      set.expectTaken(String(json['model_type']));
+      return { decoder: loaded, columns: set.columns };
+    });
     const weightBytes = device.stats.bufferBytes - before;
     const kv = await createPages(device, decoder, { kvType, sequences, context });
-    return new DecoderHarness(device, decoder, weightBytes, kv, context, decoder.createWorkspace(device, rows, rows));
+    const shrunk = columns > 0 ? device.tensor('shrunk', 'f32', [rows, columns]) : undefined;
+    return new DecoderHarness(device, decoder, weightBytes, kv, context, decoder.createWorkspace(device, rows, rows), shrunk);
   }
 
   /** The same weights over empty pages of another type; steps of the two may not overlap. */
   async over(kvType: KVType, sequences = 4): Promise<DecoderHarness> {
     const { device, decoder, weightBytes } = this;
     const kv = await createPages(device, decoder, { kvType, sequences, context: this.#context });
-    return new DecoderHarness(device, decoder, weightBytes, kv, this.#context, this.#workspace);
+    return new DecoderHarness(device, decoder, weightBytes, kv, this.#context, this.#workspace, this.#shrunk);
   }
 
   /**
@@ -119,6 +150,8 @@ export class DecoderHarness {
     }
     const upload = (name: string, values: readonly number[], shape: readonly number[]) => device.upload(name, 'u32', shape, Uint32Array.from(values)); // prettier-ignore
     const rows = ids!.length;
+    const ofRows = chunks.flatMap(({ tokens, lora = 0 }) => tokens.map(() => lora));
+    const loras = ofRows.some((lora) => lora > 0) ? upload('loras', ofRows, [rows]) : undefined;
     const sequences = this.#kv.pages / perSequence;
     const table = Array.from({ length: sequences * perSequence }, (_, i) => page(Math.floor(i / perSequence), i % perSequence));
     const blockTable = upload('table', table, [sequences, perSequence]);
@@ -144,6 +177,7 @@ export class DecoderHarness {
         logitIndices: undefined,
         logitRows: rows,
         ...(promptFrom !== undefined && { promptFrom }),
+        ...(loras && { lora: { loras, ofLogits: loras, shrunk: this.#shrunk! } }),
         ...(trace && {
           trace: (stage, value) => {
             const copy = device.tensor(stage, 'f32', [rows, value.shape[1]!]);

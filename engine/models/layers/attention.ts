@@ -12,6 +12,8 @@ import { mulSigmoid } from '../../ops/activation.ts';
 import { normedLinear, normedRows } from '../../ops/fused-linear.ts';
 import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
+import { addLora } from '../../ops/lora.ts';
+import type { LoraRows, LoraWeight } from '../../ops/lora.ts';
 import type { PromptRows } from '../../ops/linear-matrix.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { projectHeads } from '../../ops/project-heads.ts';
@@ -90,6 +92,8 @@ export interface Attention {
   readonly sinks: Tensor | undefined;
   readonly output: LinearWeight;
   readonly outputBias: Tensor | undefined;
+  /** What LoRA adapters add to the products by `qkv` and by `output`; undefined = nothing. */
+  readonly lora: { readonly qkv: LoraWeight | undefined; readonly output: LoraWeight | undefined };
 }
 
 export interface AttentionWorkspace {
@@ -160,6 +164,7 @@ export async function loadAttention(
   // The bias is added once, by the first rank.
   const outputBias = config.outputBias && shard.rank === 0;
   if (config.outputBias && !outputBias) loader.skip(`${at}.o_proj.bias`);
+  const modules = projections.map(({ name, size, rows }) => ({ module: name, outFeatures: size, rows }));
   return {
     qkv: await loader.mergedLinear(`${at}.qkv`, matrices(projections), hidden),
     qkvBias: config.qkvBias ? await loader.mergedVector(`${at}.qkv bias`, biases) : undefined,
@@ -171,6 +176,14 @@ export async function loadAttention(
     sinks: config.hasSinks ? await loader.mergedVector(`${at}.sinks`, [{ name: `${at}.sinks`, size: heads, rows: q }]) : undefined,
     output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
     outputBias: outputBias ? await loader.tensor(`${at}.o_proj.bias`, [hidden]) : undefined,
+    lora: {
+      // An adapter of a gated q_proj would change the gates too.
+      qkv: isGated ? undefined : await loader.lora(`${at}.qkv`, modules, { inFeatures: hidden }),
+      output: await loader.lora(`${at}.o_proj`, [{ module: `${at}.o_proj`, outFeatures: hidden }], {
+        inFeatures: heads * headDim,
+        columns,
+      }),
+    },
   };
 }
 
@@ -254,9 +267,14 @@ export function projectQKV(
     rotation,
     rows,
     promptFrom,
-  }: { readonly input: NormedRows; readonly qkv: Tensor; readonly rotation?: Rotation } & PromptRows,
+    lora,
+  }: { readonly input: NormedRows; readonly qkv: Tensor; readonly rotation?: Rotation; readonly lora?: LoraRows | undefined } & PromptRows,
 ): void {
-  normedLinear(rec, { input, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows, promptFrom });
+  if (lora && weights.lora.qkv) {
+    const x = normedRows(rec, input, rows);
+    linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows, promptFrom });
+    addLora(rec, { ...lora, x, weight: weights.lora.qkv, out: qkv, rows });
+  } else normedLinear(rec, { input, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows, promptFrom });
   const { qkNorm: weight, qkNormFull: full, valueNorm: values } = weights;
   const norm = weight && { qkv, weight, heads, kvHeads: newHeads, eps: input.eps, rows };
   if (norm && weights.still && rotation) ropeNorm(rec, { ...norm, ...rotation });
@@ -285,6 +303,11 @@ export function attend(
   if (indices) gatherRows(rec, { x: ws.attended, indices, out: ws.gathered, rows: kept });
   const attended = indices ? ws.gathered : ws.attended;
   linear(rec, { x: attended, weight: weights.output, bias: weights.outputBias, residual, out, rows: kept, promptFrom });
+  const { lora } = batch;
+  if (lora && weights.lora.output) {
+    const { loras, shrunk, ofLogits } = lora;
+    addLora(rec, { x: attended, loras: indices ? ofLogits : loras, shrunk, weight: weights.lora.output, out, rows: kept });
+  }
 }
 
 /** Stores the keys and values of the input in the pages, and leaves its rotated queries in ws.q. */
@@ -297,13 +320,15 @@ export function leaveKeys(
   batch: ForwardInput,
   kv: KVCache,
 ): void {
-  const { rows, promptFrom, positions } = batch;
+  const { rows, promptFrom, positions, lora } = batch;
   const slots = kv.layers[layer]!.window === undefined ? batch.slots : batch.windowSlots;
   const places = { queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows, promptFrom };
   const { qkv: weight, qkvBias: bias, qkNorm: headNorm } = weights;
-  const alike = !weights.qkNormFull && !weights.valueNorm && !weights.still;
+  // What adapters add comes before norms and rotation, which the fused kernel does at once.
+  const isPlain = lora === undefined || weights.lora.qkv === undefined;
+  const alike = isPlain && !weights.qkNormFull && !weights.valueNorm && !weights.still;
   if (!alike || !projectHeads(rec, { input, weight, bias, headNorm, ...places })) {
-    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rotation: { cosSin, positions }, rows, promptFrom });
+    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rotation: { cosSin, positions }, rows, promptFrom, lora });
     ropeKVStore(rec, { qkv: ws.qkv, ...places, ...(weights.still && { cosSin: weights.still, positions: ws.origin! }) });
   }
 }

@@ -188,7 +188,11 @@ async function loadLayer<W, S>(
     attentionNorm: await norm(afterAttention),
     mlpNorm: await norm(beforeMlp),
     mlpShift: await shift(beforeMlp),
-    mlp: only === 'attention' ? undefined : await mlp.load(loader, `${at}.mlp`, own, share.mlp, layer),
+    // Adapters go with MLPs of their own, not with those among experts.
+    mlp:
+      only === 'attention'
+        ? undefined
+        : await mlp.load(config.experts ? loader.withoutLoras() : loader, `${at}.mlp`, own, share.mlp, layer),
     outputNorm: await norm(afterMlp),
     input: inputs && (await loadLayerInput(loader, at, inputs)),
     scale: hasLayerScalars ? (await loader.data(`${at}.layer_scalar`, [1]))[0]! : 1,

@@ -1,11 +1,14 @@
 /** The feed-forward half of a layer: the contract of MLPs, and MLPs with and without a gate. */
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
+import { gateMul } from '../../ops/activation.ts';
 import type { Activation, Clamp } from '../../ops/activation.ts';
 import type { ExpertGroups, ShareRule } from '../../ops/experts.ts';
 import { gatedLinear, normedRows } from '../../ops/fused-linear.ts';
 import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
+import { addLora } from '../../ops/lora.ts';
+import type { LoraRows, LoraWeight } from '../../ops/lora.ts';
 import type { PromptRows } from '../../ops/linear-matrix.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import type { Json } from '../../util/json.ts';
@@ -66,6 +69,8 @@ export interface MlpStep extends PromptRows {
   readonly input: NormedRows;
   readonly residual: Tensor | undefined;
   readonly out: Tensor;
+  /** LoRA adapters of the rows; absent = no row has one. */
+  readonly lora?: LoraRows | undefined;
 }
 
 /** A kind of MLP: its weights' names and layouts, its activations and its dispatches, all for one rank's share. */
@@ -88,6 +93,8 @@ export interface GatedMlp {
   readonly down: LinearWeight;
   /** [C], on the first rank only, so that it is added once. */
   readonly downBias: Tensor | undefined;
+  /** What LoRA adapters add to both products; undefined = nothing. */
+  readonly lora: { readonly gateUp: LoraWeight | undefined; readonly down: LoraWeight | undefined };
 }
 
 export interface GatedMlpWorkspace {
@@ -138,15 +145,31 @@ export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<
         gateUpBias: mlpBias ? await loader.mergedVector(`${at}.gate_up bias`, biases) : undefined,
         down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
         downBias: mlpBias ? await firstBias(loader, `${at}.down_proj.bias`, hidden, columns) : undefined,
+        lora: {
+          gateUp: await loader.lora(
+            `${at}.gate_up`,
+            parts.map(({ name, size, rows }) => ({ module: name, outFeatures: size, rows })),
+            { inFeatures: hidden },
+          ),
+          down: await loraOfDown(loader, `${at}.down_proj`, { hidden, intermediate }, columns),
+        },
       };
     },
     workspace: (device, _, { columns }, rows) => ({
       gateUp: device.tensor('gate_up', 'f32', [rows, 2 * sizeOf(columns)]),
       activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]),
     }),
-    record(rec, { gateUp: weight, gateUpBias: bias, down, downBias }, { gateUp, activated }, { input, residual, out, ...rows }) {
-      gatedLinear(rec, { input, weight, bias, activation: HIDDEN_ACTS[hiddenAct], gateUp, out: activated, ...rows });
+    record(rec, { gateUp: weight, gateUpBias: bias, down, downBias, lora: ofLoras }, ws, { input, residual, out, lora, ...rows }) {
+      const { gateUp, activated } = ws;
+      const activation = HIDDEN_ACTS[hiddenAct];
+      if (lora && ofLoras.gateUp) {
+        const x = normedRows(rec, input, rows.rows);
+        linear(rec, { x, weight, bias, out: gateUp, ...rows });
+        addLora(rec, { ...lora, x, weight: ofLoras.gateUp, out: gateUp, rows: rows.rows });
+        gateMul(rec, { gateUp, out: activated, activation, rows: rows.rows });
+      } else gatedLinear(rec, { input, weight, bias, activation, gateUp, out: activated, ...rows });
       linear(rec, { x: activated, weight: down, bias: downBias, residual, out, ...rows });
+      if (lora && ofLoras.down) addLora(rec, { ...lora, x: activated, weight: ofLoras.down, out, rows: rows.rows });
     },
   };
 }
@@ -156,6 +179,16 @@ async function firstBias(loader: WeightLoader, name: string, hidden: number, col
   if (columns.from === 0) return loader.tensor(name, [hidden]);
   loader.skip(name);
   return undefined;
+}
+
+/** What LoRA adapters add to the product by a rank's columns of `module`, the last of an MLP. */
+function loraOfDown(
+  loader: WeightLoader,
+  module: string,
+  { hidden, intermediate }: Pick<MlpConfig, 'hidden' | 'intermediate'>,
+  columns: Range,
+): Promise<LoraWeight | undefined> {
+  return loader.lora(module, [{ module, outFeatures: hidden }], { inFeatures: intermediate, columns });
 }
 
 function shifted({ from, to }: Range, by: number): Range {

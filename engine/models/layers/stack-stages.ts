@@ -222,7 +222,7 @@ function recordAttention<W, S>(
 /** Records the MLP of x. */
 function recordMlp<W, S>(
   rec: Recorder,
-  { family, config, ws }: Pass<W, S>,
+  { family, config, ws, input }: Pass<W, S>,
   { only, inputNorm, inputShift, mlpNorm, mlpShift, mlp, share }: Layer<W>,
   { indices, kept, promptFrom, stream }: LayerStep,
   { x, residual, out }: HalfOutput & { readonly x: Tensor },
@@ -234,7 +234,9 @@ function recordMlp<W, S>(
   // Halves that share a norm share their normed rows, unless the MLP has fewer.
   const isNormed = isShared && shift !== undefined && !indices;
   const half = { x: isNormed ? ws.normed : x, norm: isNormed ? undefined : norm, eps, normed: ws.normed };
-  const step = { input: behindNorm(rec, half, shift, kept), residual, out, rows: kept, promptFrom };
+  const { lora } = input;
+  const ofKept = lora && { loras: indices ? lora.ofLogits : lora.loras, shrunk: lora.shrunk };
+  const step = { input: behindNorm(rec, half, shift, kept), residual, out, rows: kept, promptFrom, lora: ofKept };
   family.mlp.record(rec, mlp!, ws.mlp.get(share.mlp)!, step);
 }
 

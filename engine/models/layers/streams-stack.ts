@@ -55,7 +55,7 @@ export function streamsStack(parseConfig: (json: Json) => StreamsConfig): StackD
     async load(loader, json, context, shard): Promise<Decoder> {
       const config = atContext(parseConfig(json), context);
       const part = partOf(config, shard ?? wholeShard(config.layers));
-      const weights = await loadWeights(loader, config, part, context);
+      const weights = await loadWeights(loader.withoutLoras(), config, part, context);
       return {
         shape: shapeOf(config),
         tokens: part.tokens,
