@@ -24,6 +24,8 @@ export function describeStart(
     const model = models.find((candidate) => candidate.task === task);
     lines.push(`${task.padEnd(14)} ${url(ports[index] ?? 0)}/v1  ${modelId}${model ? ` (${describeModel(model)})` : ''}`);
   }
+  const loras = config.engine.chat?.loras ?? [];
+  if (loras.length > 0) lines.push(`LoRA adapters  ${loras.map(({ id }) => id).join(', ')}`);
   const guesses = models.some(({ task }) => task === 'chat') ? describeGuesses(config) : undefined;
   if (guesses) lines.push(`guesses        ${guesses}`);
   lines.push(...describeNumerics(config, models));

@@ -59,7 +59,10 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   const config = await pulling(async (options) => {
     const problem = await presetProblem(settings, { ...options, env });
     if (problem) exitWith(problem.message, problem.isWithoutAdapter ? EXIT.noAdapter : EXIT.badConfiguration);
-    return resolveModels(settings, { ...options, env });
+    return resolveModels(settings, { ...options, env }).catch((error: unknown) => {
+      if (!(error instanceof SettingsError)) throw error;
+      return exitWith(error.message, EXIT.badConfiguration);
+    });
   });
   const started = performance.now();
   const log = createLog(config.logLevel);
@@ -200,6 +203,7 @@ function createListenerApp(
     engine: supervisor,
     modelId: settings.modelId,
     aliases: settings.aliases,
+    ...(settings.task === 'chat' && { loras: config.engine.chat?.loras?.map(({ id }) => id) ?? [] }),
     modelOptional: config.modelOptional,
     ...defined({ apiKey: config.apiKey, adminKey: config.adminKey, keys, tracer }),
     origins: config.origins,

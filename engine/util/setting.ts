@@ -26,7 +26,12 @@ export type Setting =
   | (Described & { readonly type: 'boolean'; readonly default: boolean })
   | (Counted & { readonly type: 'int' | 'number' | 'ints' })
   | (Described & { readonly type: 'string'; readonly default?: string; readonly choices?: readonly string[] })
-  | (Described & { readonly type: 'list'; readonly default: readonly string[] });
+  | (Described & {
+      readonly type: 'list';
+      readonly default: readonly string[];
+      /** Given several times on the command line, it has the items of all; otherwise those of the last. */
+      readonly repeats?: boolean;
+    });
 
 type WordOf<S> = S extends { readonly words: readonly (infer W)[] } ? W : never;
 /** The type of a setting's value. */

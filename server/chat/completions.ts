@@ -32,14 +32,13 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
       // Each call listens to a signal of its own: Node takes more than ten listeners of one signal for a leak, and warns.
       const ending = (): AbortSignal => AbortSignal.any([job.signal, ended.signal]);
       try {
-        const echoed = call.echo ? await Promise.all(call.requests.map((one) => echo(context.engine, one, ending()))) : [];
-        const choices = Array.from({ length: call.requests.length * call.n }, (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)]));
-        const events = call.requests.map((one) =>
-          one.maxTokens === 0 ? onlyPrompt(context.engine, one) : context.engine.chat(one, ending()),
-        );
+        const requests = call.requests.map((one) => ({ ...one, ...context.loraOf(call.model) }));
+        const echoed = call.echo ? await Promise.all(requests.map((one) => echo(context.engine, one, ending()))) : [];
+        const choices = Array.from({ length: requests.length * call.n }, (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)]));
+        const events = requests.map((one) => (one.maxTokens === 0 ? onlyPrompt(context.engine, one) : context.engine.chat(one, ending())));
         const sources = countEvents(context, job, events);
         const objects = ['text_completion', 'text_completion'] as const;
-        const answer = { envelope: startAnswer(context, 'cmpl'), delivery: call, objects, choices };
+        const answer = { envelope: startAnswer(context, 'cmpl', call.model), delivery: call, objects, choices };
         await sendAnswer(response, sources, answer, job);
       } finally {
         ended.abort();
@@ -124,7 +123,7 @@ type Engine = ListenerContext['engine'];
 
 /** Spells out a request's prompt. Its log-probabilities are those of an answer to its first token that is held to the others. */
 async function echo(engine: Engine, { logprobs: top, ...request }: ChatRequest, signal: AbortSignal): Promise<Echo> {
-  const { prompt = '', cacheSalt, priority } = request;
+  const { prompt = '', cacheSalt, priority, lora } = request;
   const text = typeof prompt === 'string' ? prompt : await engine.detokenize(prompt).catch(nameField);
   if (top === undefined) return { text };
   const [first, ...forcedTokens] = typeof prompt === 'string' ? await engine.tokenize({ prompt }) : prompt;
@@ -139,6 +138,7 @@ async function echo(engine: Engine, { logprobs: top, ...request }: ChatRequest, 
       logprobs: top,
       cacheSalt,
       priority,
+      lora,
     });
     for await (const event of engine.chat(asked, signal)) {
       for (const one of (event.type === 'delta' && event.logprobs) || []) addLogprob(logprobs, one);

@@ -53,11 +53,11 @@ export function middleRoute(context: ListenerContext, limits: ChatLimits): Route
       const call = parseMiddleBody(await readJsonObject(request, context.bodies, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
-      const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);
+      const sources = countEvents(context, job, [context.engine.chat({ ...call.request, ...context.loraOf(call.model) }, job.signal)]);
       const form = { reasoningField: 'reasoning_content', logprobs: false, hasFunctions: false, alwaysContent: true } as const;
       const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, form));
       const objects = ['chat.completion', 'chat.completion.chunk'] as const;
-      await sendAnswer(response, sources, { envelope: startAnswer(context, 'fim'), delivery: call, objects, choices }, job);
+      await sendAnswer(response, sources, { envelope: startAnswer(context, 'fim', call.model), delivery: call, objects, choices }, job);
     }),
   };
 }

@@ -46,8 +46,8 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
       const call = parseChatBody(await readJsonObject(request, context.bodies, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
-      const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);
-      const answer = chatAnswer(call, startAnswer(context, 'chatcmpl'), reasoningField);
+      const sources = countEvents(context, job, [context.engine.chat({ ...call.request, ...context.loraOf(call.model) }, job.signal)]);
+      const answer = chatAnswer(call, startAnswer(context, 'chatcmpl', call.model), reasoningField);
       await sendAnswer(response, sources, answer, job).catch((error: unknown) => {
         throw inBody(error, call.toolPaths);
       });

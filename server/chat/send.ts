@@ -5,9 +5,9 @@ import { relay } from '../http/relay.ts';
 import { answerChunks, createEnvelope, wholeAnswer } from './answer.ts';
 import type { Answer, Envelope, Source } from './answer.ts';
 
-/** Makes the envelope of an answer of this listener; `prefix` begins its id. */
-export function startAnswer(context: ListenerContext, prefix: string): Envelope {
-  return createEnvelope(context.options.modelId, context.fingerprint(), prefix);
+/** Makes the envelope of an answer of this listener, by the LoRA adapter that `model` names or by the model itself; `prefix` begins its id. */
+export function startAnswer(context: ListenerContext, prefix: string, model: string | undefined): Envelope {
+  return createEnvelope(context.loraOf(model).lora ?? context.options.modelId, context.fingerprint(), prefix);
 }
 
 /** Passes events through, and records token counts and latencies in metrics, trace, rate limit and log line; the log line has the sums over all prompts. */

@@ -88,6 +88,7 @@ function probe(context: ListenerContext, health: Handler): Handler {
 export function modelRoutes(context: ListenerContext): Route[] {
   const describe = (id: string): Record<string, unknown> => {
     const model = context.model();
+    const isLora = context.loraOf(id).lora !== undefined;
     const meta = model
       ? {
           architecture: model.architecture,
@@ -104,8 +105,9 @@ export function modelRoutes(context: ListenerContext): Route[] {
       created: context.created,
       // Routers recognise the protocol of a worker by this.
       owned_by: 'sglang',
-      root: context.options.modelId,
-      parent: null,
+      root: isLora ? id : context.options.modelId,
+      // As in vLLM: the model that a LoRA adapter goes with.
+      parent: isLora ? context.options.modelId : null,
       ...(model?.contextLength !== undefined && { max_model_len: model.contextLength }),
       ...(model?.sampling && { sampling: model.sampling }),
       meta,

@@ -27,6 +27,8 @@ export interface AppOptions {
   readonly modelId: string;
   /** Other names that requests may call the model. */
   readonly aliases?: readonly string[];
+  /** Ids of the model's LoRA adapters, which requests may name in its place. */
+  readonly loras?: readonly string[];
   /** Whether a request may omit `model`; default false. */
   readonly modelOptional?: boolean;
   readonly apiKey?: string;
@@ -167,13 +169,18 @@ export class ListenerContext {
 
   /** Names that a request may give as `model`, and whether it may omit the field. */
   get names(): { readonly models: readonly string[]; readonly modelOptional: boolean } {
-    const { modelId, aliases = [], modelOptional = false } = this.options;
-    return { models: [...new Set([modelId, ...aliases])], modelOptional };
+    const { modelId, aliases = [], loras = [], modelOptional = false } = this.options;
+    return { models: [...new Set([modelId, ...aliases, ...loras])], modelOptional };
   }
 
-  /** Throws HttpError 404 unless `name` is the served id or one of its aliases. */
+  /** Throws HttpError 404 unless `name` is the served id, one of its aliases, or a LoRA adapter. */
   checkModel(name: string): void {
     checkModelName(name, this.names.models);
+  }
+
+  /** The LoRA adapter that a request's `model` names, as a field of the engine's request; nothing if it names the model itself. */
+  loraOf(model: string | undefined): { readonly lora?: string } {
+    return model !== undefined && this.options.loras?.includes(model) ? { lora: model } : {};
   }
 
   /** The 503 to answer with if this listener cannot take requests now; undefined if it can. */

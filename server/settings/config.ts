@@ -78,7 +78,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   const called = calledAs(given);
   const { settings, preset } = withPreset(readSettings(argv, env, readText), given);
   const sources = {
-    chat: modelSource(settings.chatModel, settings.servedModelName),
+    chat: withLoras(modelSource(settings.chatModel, settings.servedModelName), settings, called),
     speech: modelSource(settings.speechModel),
     transcription: modelSource(settings.transcriptionModel),
   };
@@ -89,6 +89,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   });
   if (listeners.length === 0) throw new SettingsError('there is no model to serve: all three are none');
   checkPorts(listeners);
+  checkLoraNames(listeners, sources.chat);
   const vad = modelSource(settings.vadModel);
   const { help, host, apiKey, adminKey, modelOptional, reasoningField, legacySpeech, speechDefaultFormat, maxInputChars } = settings;
   return {
@@ -245,6 +246,32 @@ function modelSource(path: string | undefined, id?: string): (ModelSource & { re
   const folder = places.find((place) => existsSync(place)) ?? path;
   if (folder === path && BUNDLED === undefined && BUNDLED_PATHS.includes(path)) throw new SettingsError(NOT_INSTALLED);
   return { path: folder, id: id ?? modelName(folder) };
+}
+
+/** The chat model with its LoRA adapters. */
+function withLoras<Source extends ModelSource>(chat: Source | undefined, { lora }: Settings, called: Called): Source | undefined {
+  if (lora.length === 0) return chat;
+  if (!chat) throw new SettingsError(`${called('lora', lora)}: there is no chat model that adapters could go with`);
+  const loras = lora.map((item) => {
+    const [, id, path] = /^([^=]+)=(.+)$/.exec(item) ?? [];
+    if (id === undefined || path === undefined) throw new SettingsError(`${called('lora', item)}: must be NAME=PATH,...`);
+    if (existsSync(path)) return { id, path: resolve(path) };
+    throw new SettingsError(
+      `${called('lora', item)}: there is no folder ${path}; adapters are read from folders and not fetched from the hub`,
+    );
+  });
+  return { ...chat, loras };
+}
+
+/** Checks that the ids of LoRA adapters are those of nothing else; throws SettingsError. */
+export function checkLoraNames(listeners: readonly ListenerSettings[], chat: ModelSource | undefined): void {
+  const ids = chat?.loras?.map(({ id }) => id) ?? [];
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (twice !== undefined) throw new SettingsError(`two LoRA adapters have the name ${twice}; each needs its own`);
+  const served = listeners.filter(({ task }) => task === 'chat').flatMap(({ modelId, aliases }) => [modelId, ...aliases]);
+  const taken = ids.find((id) => served.includes(id));
+  if (taken !== undefined)
+    throw new SettingsError(`a LoRA adapter has the name ${taken}, which is an id of the chat model; give it another`);
 }
 
 /** Default model paths of the flags. */

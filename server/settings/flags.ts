@@ -51,6 +51,14 @@ const SERVER_SETTINGS = defineSettings({
     help: "id of the chat model; default: its folder's name, or its name on the hub",
   },
   chatAlias: { type: 'list', default: [], group: 'Models', value: 'IDS', help: 'other ids the chat model answers to' },
+  lora: {
+    type: 'list',
+    repeats: true,
+    default: [],
+    group: 'Models',
+    value: 'NAME=PATH,...',
+    help: 'LoRA adapters of the chat model, folders that PEFT saved, each under the id that requests name it by (docs/models.md); may be given several times',
+  },
   speechAlias: {
     type: 'list',
     default: SPEECH_ALIASES,

@@ -93,7 +93,9 @@ function parseArgv(argv: readonly string[]): Map<SettingKey, Given> {
     const next = argv[i + 1];
     // The value would be ignored, and `--no-autotune=false` mean the opposite.
     if (negated && inline !== undefined) throw new SettingsError(`--${key} takes no value; --${flag.name}=false says the same`);
-    const take = (raw: unknown): unknown => given.set(flag.key, { raw, place: `--${key}` });
+    const earlier = flag.type === 'list' && flag.repeats ? given.get(flag.key) : undefined;
+    const take = (raw: unknown): unknown =>
+      given.set(flag.key, { raw: earlier ? `${String(earlier.raw)},${String(raw)}` : raw, place: `--${key}` });
     if (negated) take(false);
     else if (inline !== undefined) take(inline);
     else if (flag.type === 'boolean') take(true);

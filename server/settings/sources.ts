@@ -7,6 +7,7 @@ import { modelName } from '../../engine/util/model-name.ts';
 import { recommendedByName } from '../../sources/index.ts';
 import { resolveSource } from '../../sources/node/index.ts';
 import type { ResolveOptions, Resolved } from '../../sources/node/index.ts';
+import { checkLoraNames } from './config.ts';
 import type { ServerConfig } from './config.ts';
 
 /** Recommended sampling of a model of this name, for use where its own files have none. */
@@ -31,5 +32,6 @@ export async function resolveModels(config: ServerConfig, options: ResolveOption
   for (const [task, { path }] of found) engine[task] = { ...config.engine[task], path, id: idOf(task, config.engine[task]?.id ?? '') };
   if (sampling) engine['chat'] = { ...(engine['chat'] as ModelSource), sampling };
   const listeners = config.listeners.map((listener) => ({ ...listener, modelId: idOf(listener.task, listener.modelId) }));
+  checkLoraNames(listeners, config.engine.chat);
   return { ...config, engine: engine as unknown as EngineConfig, listeners };
 }
