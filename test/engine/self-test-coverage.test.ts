@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { resolveConfig } from '../../engine/config.ts';
-import type { EngineConfig } from '../../engine/config.ts';
+import type { EngineConfig, ModelSource } from '../../engine/config.ts';
 import type { OptionalFeature } from '../../engine/gpu/caps.ts';
 import { Device } from '../../engine/gpu/device.ts';
 import { KernelFault } from '../../engine/gpu/kernel-fault.ts';
@@ -79,14 +79,14 @@ const engineOf =
 
 /** A fixture with a tokenizer, which few have. */
 const chatOf =
-  (name: string, settings: Partial<EngineConfig> = {}, fixtures = FIXTURES): Loads =>
+  (name: string, settings: Partial<EngineConfig> = {}, fixtures = FIXTURES, loras: ModelSource['loras'] = []): Loads =>
   async (platform) => {
     const folder = mkdtempSync(join(tmpdir(), 'parley-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     cpSync(join(fixtures, name), folder, { recursive: true });
     const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as { vocab_size?: number; text_config?: { vocab_size: number } }; // prettier-ignore
     if (!existsSync(join(folder, 'tokenizer.json'))) writeNumberTokenizer(folder, config.vocab_size ?? config.text_config!.vocab_size);
-    await engineOf({ chat: { path: folder }, ...settings })(platform);
+    await engineOf({ chat: { path: folder, loras }, ...settings })(platform);
   };
 
 const BUNDLED: Readonly<Record<string, Loads>> = {
@@ -106,6 +106,9 @@ const MODELS: Readonly<Record<string, Loads>> = {
       engineOf({ chat: { path: randomPath({ shape: 'llama-tiny', type, seed: 1 }) } }),
     ]),
   ),
+  'llama with an adapter': chatOf('llama', {}, FIXTURES, [
+    { id: 'a', path: join(ROOT, 'test', 'fixtures', 'lora-tiny-random', 'all-linear') },
+  ]),
   'qwen3_5 with its head': chatOf('qwen3_5-last', { speculativeMtp: true }, join(ROOT, 'test', 'fixtures', 'mtp-tiny-random')),
 };
 

@@ -54,7 +54,7 @@ async function withoutWeights(platform: Platform, path: string): Promise<string>
 /** Refuses what is more than products of low rank beside a model's matrices. */
 function refuseOthers(source: LoraSource, config: Json): void {
   const refuse = (field: string, expected: string): never => {
-    throw loraError('unsupported', source, `${CONFIG}: ${field} is ${describe(config[field])}, expected ${expected}`);
+    throw loraError('unsupported', source, `${CONFIG}: ${field} is ${shown(config[field])}, expected ${expected}`);
   };
   const isEmpty = (value: unknown): boolean =>
     value === undefined || value === null || value === false || (Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0); // prettier-ignore
@@ -67,6 +67,11 @@ function refuseOthers(source: LoraSource, config: Json): void {
     if (!isEmpty(config[field])) refuse(field, 'none: an adapter has LoRA matrices only');
   for (const field of ['lora_bias', 'use_qalora', 'layer_replication', 'arrow_config', 'use_bdlora', 'kasa_config', 'monteclora_config'])
     if (!isEmpty(config[field])) refuse(field, 'none');
+}
+
+/** A field's value; of a list its items. */
+function shown(value: unknown): string {
+  return Array.isArray(value) ? `[${value.slice(0, SHOWN).map(describe).join(', ')}]` : describe(value);
 }
 
 /** The pairs of matrices in a checkpoint, by module. */
