@@ -1,11 +1,12 @@
 """Writes test/fixtures/lora-tiny-random: tiny random LoRA adapters of PEFT, and what PyTorch computes with them.
 
-    python test/tools/dump_lora.py
+    python test/tools/dump_lora.py [NAME...]  all adapters, or some
 
 Needs torch, transformers, peft and safetensors. The base models are those of test/fixtures/llama-tiny-random; arithmetic is f32.
 """
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import peft
@@ -41,6 +42,8 @@ ADAPTERS = {
     "qwen3": ("qwen3", dict(r=3, lora_alpha=6, target_modules=r".*\.(q_proj|k_proj|o_proj|gate_proj)")),
     # Projections that the checkpoint stacks in one tensor, with a part of a head's channels rotated.
     "phi3": ("phi3", dict(r=4, lora_alpha=6, target_modules=["qkv_proj", "gate_up_proj", "down_proj"])),
+    # Attention beside experts.
+    "mixtral": ("mixtral", dict(r=3, lora_alpha=6, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"])),
     # Norms behind the halves, sliding windows.
     "gemma2": ("gemma2", dict(r=4, lora_alpha=4, target_modules=["q_proj", "v_proj", "o_proj", "down_proj"])),
 }
@@ -99,4 +102,5 @@ def dump(name, base, options):
 
 
 for name, (base, options) in ADAPTERS.items():
-    dump(name, base, options)
+    if not sys.argv[1:] or name in sys.argv[1:]:
+        dump(name, base, options)
