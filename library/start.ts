@@ -11,7 +11,7 @@ import { createLineLog } from '../server/log.ts';
 import { recommendedSampling } from '../server/settings/sources.ts';
 import { unpackedDriver } from '../server/setup/drivers.mjs';
 import { BUNDLED, ROOT } from '../server/setup/layout.mjs';
-import { SourceError } from '../sources/index.ts';
+import { SourceError, expectModel } from '../sources/index.ts';
 import { ownCacheFolder, resolveSource } from '../sources/node/index.ts';
 import { APIUserAbortError } from './errors.ts';
 import { engineSettings, namedModels, toLoadError } from './load-options.ts';
@@ -48,11 +48,12 @@ async function locate(task: ModelTask, source: string, { onProgress, log, signal
   try {
     // Would be taken for a Hugging Face id.
     if (BUNDLED === undefined && /^models\/parley-\w+$/.test(source)) throw new SourceError('missing', NOT_INSTALLED);
-    const { path, id } = await resolveSource(source, {
+    const { path, id, format } = await resolveSource(source, {
       ...(signal && { signal }),
       ...(log && { onNote: log }),
       onProgress: ({ done, total }) => onProgress?.({ task, state: 'fetching', done, ...(total !== undefined && { total }) }),
     });
+    expectModel(source, format);
     return withSampling(task, { path, id }, id);
   } catch (error) {
     throw signal?.aborted ? new APIUserAbortError() : toLoadError(error, task);

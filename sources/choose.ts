@@ -16,7 +16,8 @@ export interface RepoFile {
   readonly git?: string;
 }
 
-export type ModelFormat = 'safetensors' | 'gguf' | 'ctranslate2' | 'onnx' | 'pytorch';
+/** `lora` is an adapter that goes with a model, and no model. */
+export type ModelFormat = 'safetensors' | 'gguf' | 'ctranslate2' | 'onnx' | 'pytorch' | 'lora';
 
 export interface Choice {
   readonly format: ModelFormat;
@@ -24,6 +25,9 @@ export interface Choice {
   /** The file that represents the model, if its folder does not: a GGUF file (the first of a split one), or the file that was asked for. */
   readonly main?: string;
 }
+
+/** A LoRA adapter as PEFT saves it. */
+const LORA = ['adapter_config.json', 'adapter_model.safetensors'];
 
 /** Small files in the repository's root that the reader of some format needs. */
 const COMPANIONS =
@@ -41,7 +45,7 @@ const BITS = /(?:^|[-._/])(?:UD-)?(?:[IT]?Q|B?F|(?:MX|NV)FP)(\d+)(?:_\w+)?(?=[-.
 /** Chooses from a repository's files; throws SourceError('missing') with what there is instead. */
 export function chooseFiles(files: readonly RepoFile[], select?: string): Choice {
   const chosen = select === undefined ? chooseWhole(files) : chooseNamed(files, select);
-  const beside = chosen.format === 'gguf' ? [] : files.filter(isCompanion);
+  const beside = chosen.format === 'gguf' || chosen.format === 'lora' ? [] : files.filter(isCompanion);
   const all = [...new Map([...chosen.files, ...beside].map((file) => [file.path, file])).values()];
   return { ...chosen, files: all.sort((a, b) => compareNatural(a.path, b.path)) };
 }
@@ -64,8 +68,17 @@ export function chooseModel(source: HubSource, files: readonly RepoFile[]): Choi
       throw new SourceError('refused', `${source.id} lists a file ${quoteName(path)}, whose name ${problem}; refused`);
   }
   const { format, main } = choice;
-  const isFile = format === 'gguf' || (source.select !== undefined && format !== 'safetensors' && format !== 'ctranslate2');
+  const isFile = format === 'gguf' || (source.select !== undefined && !['safetensors', 'ctranslate2', 'lora'].includes(format));
   return { format, files: choice.files, ...(isFile && main !== undefined && { main }) };
+}
+
+/** Throws SourceError for an adapter where a model is wanted. */
+export function expectModel(name: string, format: ModelFormat | undefined): void {
+  if (format === 'lora')
+    throw new SourceError(
+      'missing',
+      `${name} is a LoRA adapter and no model; it goes with its base model, on a server: --lora NAME=${name}`,
+    );
 }
 
 const isCompanion = ({ path, size }: RepoFile): boolean => (COMPANIONS.test(path) && size <= LARGEST_COMPANION) || VOICES.test(path);
@@ -86,6 +99,7 @@ function chooseWhole(files: readonly RepoFile[]): Choice {
   const hasVoices = files.some(({ path }) => VOICES.test(path));
   if (hasVoices && pytorch.length > 0) return { format: 'pytorch', files: pytorch.slice(0, 1) };
   if (hasVoices && onnx.length > 0) return { format: 'onnx', files: withData(files, onnx[0]!) };
+  if (LORA.every((name) => names.has(name))) return { format: 'lora', files: files.filter(({ path }) => LORA.includes(path)) };
   throw new SourceError('missing', nothingToRead(files));
 }
 

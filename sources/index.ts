@@ -1,5 +1,5 @@
 /** Exports of the pure half of sources/ for the rest of the repository; the half that needs Node is node/index.ts. */
-export { chooseFiles, chooseModel } from './choose.ts';
+export { chooseFiles, chooseModel, expectModel } from './choose.ts';
 export type { Choice, ModelFormat, RepoFile } from './choose.ts';
 export { SourceError } from './errors.ts';
 export type { SourceErrorKind } from './errors.ts';

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import type { ParseArgsConfig } from 'node:util';
 import { EngineError, resolveConfig } from '../../engine/index.ts';
 import type { EngineConfig } from '../../engine/index.ts';
+import { expectModel } from '../../sources/index.ts';
 import { ownCacheFolder, resolveSource } from '../../sources/node/index.ts';
 import { superviseEngine } from '../engine/supervisor.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
@@ -67,7 +68,9 @@ export async function modelPath(model: string): Promise<string> {
     const places = [model, ...(BUNDLED === undefined ? [] : [resolve(BUNDLED, model)])];
     const here = places.find((place) => existsSync(place));
     if (here !== undefined && !here.endsWith('.json')) return here;
-    return (await resolveSource(model, options)).path;
+    const { path, format } = await resolveSource(model, options);
+    expectModel(model, format);
+    return path;
   });
 }
 

@@ -248,17 +248,14 @@ function modelSource(path: string | undefined, id?: string): (ModelSource & { re
   return { path: folder, id: id ?? modelName(folder) };
 }
 
-/** The chat model with its LoRA adapters. */
+/** The chat model with its LoRA adapters, of which some may have to be fetched yet (sources.ts). */
 function withLoras<Source extends ModelSource>(chat: Source | undefined, { lora }: Settings, called: Called): Source | undefined {
   if (lora.length === 0) return chat;
   if (!chat) throw new SettingsError(`${called('lora', lora)}: there is no chat model that adapters could go with`);
   const loras = lora.map((item) => {
     const [, id, path] = /^([^=]+)=(.+)$/.exec(item) ?? [];
-    if (id === undefined || path === undefined) throw new SettingsError(`${called('lora', item)}: must be NAME=PATH,...`);
-    if (existsSync(path)) return { id, path: resolve(path) };
-    throw new SettingsError(
-      `${called('lora', item)}: there is no folder ${path}; adapters are read from folders and not fetched from the hub`,
-    );
+    if (id === undefined || path === undefined) throw new SettingsError(`${called('lora', item)}: must be NAME=MODEL,...`);
+    return { id, path: existsSync(path) ? resolve(path) : path };
   });
   return { ...chat, loras };
 }

@@ -56,8 +56,8 @@ const SERVER_SETTINGS = defineSettings({
     repeats: true,
     default: [],
     group: 'Models',
-    value: 'NAME=PATH,...',
-    help: 'LoRA adapters of the chat model, folders that PEFT saved, each under the id that requests name it by (docs/models.md); may be given several times',
+    value: 'NAME=MODEL,...',
+    help: 'LoRA adapters of the chat model, as PEFT saves them, from folders or the hub, each under the id that requests name it by (docs/models.md); may be given several times',
   },
   speechAlias: {
     type: 'list',

@@ -4,7 +4,7 @@ import type { EngineConfig, ModelSource } from '../../engine/config.ts';
 import { MODEL_TASKS } from '../../engine/model-types.ts';
 import type { ModelTask } from '../../engine/model-types.ts';
 import { modelName } from '../../engine/util/model-name.ts';
-import { recommendedByName } from '../../sources/index.ts';
+import { expectModel, recommendedByName } from '../../sources/index.ts';
 import { resolveSource } from '../../sources/node/index.ts';
 import type { ResolveOptions, Resolved } from '../../sources/node/index.ts';
 import { checkLoraNames } from './config.ts';
@@ -22,16 +22,28 @@ export async function resolveModels(config: ServerConfig, options: ResolveOption
     const path = config.engine[task]?.path;
     // An existing folder or file is taken first, and needs no look at the caches.
     if (path === undefined || (existsSync(path) && !path.endsWith('.json'))) continue;
-    found.set(task, { ...(await resolveSource(path, options)), named: modelName(path) });
+    const model = await resolveSource(path, options);
+    expectModel(path, model.format);
+    found.set(task, { ...model, named: modelName(path) });
   }
+  const loras = await resolveLoras(config.engine.chat?.loras ?? [], options);
   const sampling = recommendedSampling(found.get('chat')?.id ?? config.engine.chat?.path);
-  if (found.size === 0 && !sampling) return config;
+  if (found.size === 0 && !sampling && loras.length === 0) return config;
   const engine: Record<string, unknown> = { ...config.engine };
+  if (loras.length > 0) engine['chat'] = { ...config.engine.chat, loras };
   // An id that was asked for stays; one made from the source's name becomes the model's.
   const idOf = (task: ModelTask, id: string): string => (found.get(task)?.named === id ? found.get(task)!.id : id);
-  for (const [task, { path }] of found) engine[task] = { ...config.engine[task], path, id: idOf(task, config.engine[task]?.id ?? '') };
+  for (const [task, { path }] of found)
+    engine[task] = { ...(engine[task] as ModelSource), path, id: idOf(task, config.engine[task]?.id ?? '') };
   if (sampling) engine['chat'] = { ...(engine['chat'] as ModelSource), sampling };
   const listeners = config.listeners.map((listener) => ({ ...listener, modelId: idOf(listener.task, listener.modelId) }));
   checkLoraNames(listeners, config.engine.chat);
   return { ...config, engine: engine as unknown as EngineConfig, listeners };
+}
+
+/** Replaces the sources of LoRA adapters by their folders, in order, so that each says what is fetched. */
+async function resolveLoras(loras: NonNullable<ModelSource['loras']>, options: ResolveOptions): Promise<NonNullable<ModelSource['loras']>> {
+  const found: { readonly id: string; readonly path: string }[] = [];
+  for (const { id, path } of loras) found.push({ id, path: existsSync(path) ? path : (await resolveSource(path, options)).path });
+  return found;
 }

@@ -1,6 +1,6 @@
 /** Which files of a repository are fetched: listings as they are published, and what is taken of them. */
 import { expect, test } from 'vitest';
-import { chooseFiles } from '../../sources/index.ts';
+import { chooseFiles, expectModel } from '../../sources/index.ts';
 
 const chosen = (names: string, select?: string): { readonly format: string; readonly main: string | undefined; readonly files: string } => {
   const { format, main, files } = chooseFiles(
@@ -45,6 +45,14 @@ test.each([
   ['safetensors before GGUF', 'config.json model.safetensors m-Q4_K_M.gguf', 'config.json model.safetensors'],
 ])('%s', (_, names, files) => {
   expect(chosen(names)).toEqual({ format: 'safetensors', main: undefined, files });
+});
+
+test('an adapter is one only where there is no model', () => {
+  const adapter = 'README.md adapter_config.json adapter_model.safetensors tokenizer.json tokenizer_config.json training_args.bin';
+  expect(chosen(adapter)).toEqual({ format: 'lora', main: undefined, files: 'adapter_config.json adapter_model.safetensors' });
+  expect(chosen(`${adapter} config.json model.safetensors`)).toMatchObject({ format: 'safetensors' });
+  expect(() => expectModel('owner/sql', 'lora')).toThrow('owner/sql is a LoRA adapter and no model; it goes with its base model, on a server: --lora NAME=owner/sql'); // prettier-ignore
+  expect(() => expectModel('owner/model', 'safetensors')).not.toThrow();
 });
 
 test.each([

@@ -3,7 +3,16 @@
  * fetched.
  */
 import type { ModelDescription } from '../../../engine/api.ts';
-import { SourceError, chooseModel, fileNameOf, fileUrl, formatSource, parseSource, readRepository } from '../../../sources/index.ts';
+import {
+  SourceError,
+  chooseModel,
+  expectModel,
+  fileNameOf,
+  fileUrl,
+  formatSource,
+  parseSource,
+  readRepository,
+} from '../../../sources/index.ts';
 import type { Choice, HubSource, ModelFormat, SourceErrorKind, UrlSource } from '../../../sources/index.ts';
 import { TOKEN_WORDS, authorization } from './hub-authorization.ts';
 import type { HubAccess } from './hub-authorization.ts';
@@ -56,6 +65,7 @@ async function findOnHub(source: HubSource, finder: Finder, signal: AbortSignal)
   const hub = { endpoint, fetch: fetchFor(signal, access), hasToken: access !== undefined, tokenWords: TOKEN_WORDS };
   const { commit, files } = await readRepository(hub, source.id, source.revision ?? 'main');
   const choice = chooseModel(source, files);
+  expectModel(source.id, choice.format);
   const described = choice.files.map(({ path, size, sha256, git }): ManifestFile => ({
     name: path,
     size,

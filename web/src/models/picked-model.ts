@@ -1,7 +1,7 @@
 /** Models made of files that the person picked: a folder in any format that the engine reads, or a GGUF file. */
 import type { ModelDescription } from '../../../engine/api.ts';
 import { modelName } from '../../../engine/util/model-name.ts';
-import { SourceError, chooseFiles } from '../../../sources/index.ts';
+import { SourceError, chooseFiles, expectModel } from '../../../sources/index.ts';
 import type { Choice } from '../../../sources/index.ts';
 import type { PlacedModel } from '../worker/model-files.ts';
 import { aboutOf } from './manifest.ts';
@@ -54,6 +54,7 @@ async function describePicked(
   signal: AbortSignal,
 ): Promise<PickedModel> {
   const choice = choose(id, picked, select);
+  expectModel(id.replace(/^local\//, ''), choice.format);
   const { format, main } = choice;
   const model = { id, ...(format === 'gguf' && main !== undefined && { main }) };
   const blobs = new Map(choice.files.map(({ path }) => [path, picked.get(path)!]));
