@@ -255,7 +255,9 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
       await waitForState(page, 'speech', 'ready');
       await page.locator('nav').getByText('Speak').click();
       await page.waitForSelector('main.speak');
-      expect(await page.locator('.place').innerText()).toBe('local/my-kokoro in this tab · 2 voices · 24 kHz');
+      expect(await page.locator('.place').innerText()).toBe(
+        'local/my-kokoro in this tab · 2 voices · 24 kHz · American English, British English',
+      );
       expect(await page.locator('.voices label').allInnerTexts()).toEqual(['af_one', 'bm_two']);
       // The voice that was chosen is one of the bundled model's.
       await page.fill('main textarea', 'Hi.');
