@@ -5,6 +5,7 @@ import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
 import { Phonemizer } from '../../engine/text/phonemizer.ts';
 import { spellingsFor } from '../../engine/text/phonemes.ts';
 import { KOKORO_82M } from '../../engine/weights/kokoro/kokoro-82m.ts';
+import { differences } from '../support/edits.ts';
 import { ONLY_ESPEAK } from '../support/espeak.ts';
 
 const GOLDEN = JSON.parse(readFileSync(new URL('../fixtures/misaki-phonemes.json', import.meta.url), 'utf8')) as Record<'en-us' | 'en-gb', { text: string; misaki: string }[]>; // prettier-ignore
@@ -12,22 +13,11 @@ const OTHERS = JSON.parse(readFileSync(new URL('../fixtures/misaki-languages.jso
 const { vocab } = parseKokoroConfig(KOKORO_82M);
 const phonemizer = new Phonemizer(ONLY_ESPEAK, spellingsFor(vocab), vocab);
 
-/** Symbols to insert, delete and replace. */
-function edits(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 0; i < a.length; i++) {
-    const next = [i + 1];
-    for (let j = 0; j < b.length; j++) next.push(Math.min(next[j]! + 1, row[j + 1]! + 1, row[j]! + (a[i] === b[j] ? 0 : 1)));
-    row = next;
-  }
-  return row[b.length]!;
-}
-
 test.each(['en-us', 'en-gb'] as const)('%s differs from misaki in at most one symbol of 25', async (accent) => {
   let [wrong, all] = [0, 0];
   for (const { text, misaki } of GOLDEN[accent]) {
     const { phonemes } = await phonemizer.ids(text, accent);
-    wrong += edits(phonemes, misaki);
+    wrong += differences([...phonemes], [...misaki]);
     all += misaki.length;
   }
   console.log(`${accent}: ${((100 * wrong) / all).toFixed(2)} %`);

@@ -4,6 +4,7 @@ import { Espeak } from '../../engine/text/espeak.ts';
 import { normalizeIn } from '../../engine/text/languages/normalize-in.ts';
 import { toIpa } from '../../engine/text/phonemes.ts';
 import { splitSentences } from '../../engine/text/speech-text.ts';
+import { differences } from '../support/edits.ts';
 import { ONLY_ESPEAK } from '../support/espeak.ts';
 import { marksSortedTogether } from '../support/normalizing.ts';
 
@@ -23,17 +24,6 @@ const casesOf = (language: string) =>
 /** IPA without stress, length and pauses. */
 const alike = (ipa: string): string => ipa.replace(/[ˈˌː\s_|,.;:!?…"“”()—-]/g, '');
 
-/** Edit distance of two strings. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
-    row = next;
-  }
-  return row[b.length]!;
-}
-
 describe.each(LANGUAGES)('%s is read as people read it', (language) => {
   const groups = casesOf(language);
 
@@ -48,7 +38,7 @@ describe.each(LANGUAGES)('%s is read as people read it', (language) => {
       for (const [, normal, words] of cases) {
         const [heard, expected] = [await sounds(normal), await sounds(words)];
         // espeak-ng stresses and binds the words of a figure differently from the same words written out, and so reduces other vowels.
-        expect(distance(heard, expected) / expected.length, `${normal}: ${heard}, ${expected}`).toBeLessThan(0.15);
+        expect(differences([...heard], [...expected]) / expected.length, `${normal}: ${heard}, ${expected}`).toBeLessThan(0.15);
       }
   });
 
