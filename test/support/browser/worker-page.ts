@@ -3,6 +3,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
+import { espeakData } from '../../../web/espeak.ts';
 import { sharedShaders } from '../../../web/shared-shaders.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -20,7 +21,7 @@ export async function buildWorkerPage(entry: string, name: string): Promise<stri
     configFile: false,
     root: HERE,
     logLevel: 'error',
-    plugins: [sharedShaders()],
+    plugins: [sharedShaders(), espeakData()],
     build: {
       outDir: folder,
       emptyOutDir: false,
