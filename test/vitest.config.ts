@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { NOT_OPTIMISED } from './support/not-optimised.ts';
 import { SlowFirst } from './support/slow-first.ts';
@@ -19,6 +20,9 @@ const PLAIN = [...WITHOUT_DEVICES, 'engine/*', 'server/!(decode)', 'sources/*', 
 
 /** Other browsers, runtimes and adapters, of which some are fetched for them: `npm run test:everywhere`. */
 const EVERYWHERE = 'test/everywhere/*.test.ts';
+
+/** For test/support/codec.ts, which only these files use. */
+const CLOSE_CODEC = fileURLToPath(new URL('support/close-codec.ts', import.meta.url));
 
 const KERNELS = 'test/kernels/*.test.ts';
 
@@ -59,7 +63,7 @@ export default defineConfig({
     hookTimeout: 400_000,
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      { extends: true, test: { name: 'plain', include: PLAIN, exclude: COMPILING.plain, isolate: false, env } },
+      { extends: true, test: { name: 'plain', include: PLAIN, exclude: COMPILING.plain, isolate: false, env, setupFiles: [CLOSE_CODEC] } },
       // One process a file: Dawn devices and worker threads do not mix. (Kernel cases start no threads.)
       {
         extends: true,

@@ -13,10 +13,10 @@ import { createParley } from '../../library/parley.ts';
 import { loadApps } from '../../library/server.ts';
 import { TAB_ENCODERS, decodeSound } from '../../library/tab-audio.ts';
 import type { ChatCompletionChunk, ChatCompletionCreateParamsBase, Parley } from '../../library/types.ts';
-import { CodecPool } from '../../server/audio/pool.ts';
 import { Blocks } from '../../server/body/blocks.ts';
 import { parseServerConfig } from '../../server/settings/config.ts';
 import { collect } from '../support/collect.ts';
+import { sharedCodec } from '../support/codec.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import type { FakeOptions } from '../support/fake-engine.ts';
 import { startListeners } from '../support/listeners.ts';
@@ -27,8 +27,7 @@ const VOICE = { input: 'Good morning.', voice: 'nona', seed: 3 };
 /** A Parley over a fake engine, with the audio of Node or of a page. */
 function start(options: FakeOptions = {}, where: 'node' | 'page' = 'node'): { readonly parley: Parley; readonly engine: FakeEngine } {
   const engine = new FakeEngine(options);
-  const codec = new CodecPool(1);
-  onTestFinished(() => codec.close());
+  const codec = sharedCodec();
   const inNode = where === 'node';
   const parley = createParley({
     engine: () => engine,

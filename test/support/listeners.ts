@@ -4,7 +4,6 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { createChatApp } from '../../server/chat/routes.ts';
 import type { ChatAppOptions } from '../../server/chat/routes.ts';
-import { CodecPool } from '../../server/audio/pool.ts';
 import { Lifecycle } from '../../server/lifecycle.ts';
 import { listen } from '../../server/http/listen.ts';
 import type { Listener } from '../../server/http/listen.ts';
@@ -12,6 +11,7 @@ import { createSpeechApp } from '../../server/speech/routes.ts';
 import type { SpeechAppOptions } from '../../server/speech/routes.ts';
 import { createTranscriptionApp } from '../../server/transcription/routes.ts';
 import type { TranscriptionAppOptions } from '../../server/transcription/routes.ts';
+import { sharedCodec } from './codec.ts';
 import { FakeEngine } from './fake-engine.ts';
 import type { FakeOptions } from './fake-engine.ts';
 
@@ -34,7 +34,7 @@ export async function startListeners(
 ): Promise<Started> {
   const engine = new FakeEngine(fake);
   const lifecycle = new Lifecycle();
-  const codec = new CodecPool(1);
+  const codec = sharedCodec();
   const common = { engine, lifecycle, ...options };
   const apps = [
     createChatApp({ modelId: 'parley-chat', ...common }),
@@ -45,7 +45,6 @@ export async function startListeners(
   onTestFinished(async () => {
     for (const listener of listeners) listener.destroy();
     await Promise.all(listeners.map((listener) => listener.drain()));
-    await codec.close();
   });
   const [chat, speech, transcription] = listeners.map(({ port }) => `http://127.0.0.1:${port}`) as [string, string, string];
   return { engine, lifecycle, listeners, chat, speech, transcription };
