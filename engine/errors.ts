@@ -76,6 +76,26 @@ export function engineClosing(): EngineError {
   return new EngineError('shutting_down', 'the engine is closing');
 }
 
+/**
+ * The error of a prompt, or of a prompt and the `asked` tokens of its answer, that `context` tokens do not hold; `length` says the prompt's. Clients know such an error by its
+ * text, since many show their code the message alone: "this model's maximum context length is N tokens" is what most of them look for, since OpenAI and vLLM say it.
+ */
+export function contextExceeded(length: string, details: ContextDetails, asked?: number): EngineError {
+  const { promptTokens, contextLength: most, param } = details;
+  const left = most - promptTokens;
+  const also = asked === undefined ? '' : ` and ${asked} tokens were asked for`;
+  const leaves = asked !== undefined && left > 0 ? `, which leaves ${left} for the answer` : '';
+  const message = `the prompt has ${length}${also}; this model's maximum context length is ${most} tokens${leaves}`;
+  return new EngineError('context_length_exceeded', message, { param, details: { promptTokens, contextLength: most } });
+}
+
+/** What is known of a prompt that is too long: its tokens (or how many it has at least), the tokens that the context holds, and the request's field. */
+export interface ContextDetails {
+  readonly promptTokens: number;
+  readonly contextLength: number;
+  readonly param: string;
+}
+
 /** Errors that name their model's path already. Of a model that is loaded as part of another, that must not become the other's path. */
 const placed = new WeakSet<EngineError>();
 

@@ -1,7 +1,7 @@
 /** Chat: template -> tokens -> scheduler -> steps -> text. The next step is submitted before the tokens of the one in flight are read. */
 import type { ChatEvent, ChatRequest, ChatStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest, TokenizerInfo } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
-import { EngineError, assert, engineClosing, requestAborted, stepFailed } from '../errors.ts';
+import { EngineError, assert, contextExceeded, engineClosing, requestAborted, stepFailed } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -226,13 +226,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const [prompt, asked] = forced ? [given + forced.length, undefined] : [given, maxTokens];
     const param = raw === undefined ? 'messages' : 'prompt';
     if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param });
-    if (prompt >= context || (!truncates && prompt + (asked ?? 1) > context)) {
-      const also = asked === undefined ? '' : ` and ${asked} tokens were asked for`;
-      throw new EngineError('context_length_exceeded', `the prompt has ${prompt} tokens${also}; the context holds ${context}`, {
-        param,
-        details: { promptTokens: prompt, contextLength: context },
-      });
-    }
+    if (prompt >= context || (!truncates && prompt + (asked ?? 1) > context))
+      throw contextExceeded(`${prompt} tokens`, { promptTokens: prompt, contextLength: context, param }, asked);
     return forced?.length ?? Math.min(asked ?? Infinity, context - prompt);
   }
 

@@ -1,7 +1,7 @@
 /**
  * Tokenises without holding up the steps of other requests, since a megabyte of text takes seconds. Long texts are tokenised in a worker thread, if the platform has threads.
  */
-import { EngineError } from '../errors.ts';
+import { contextExceeded } from '../errors.ts';
 import type { Platform } from '../platform/platform.ts';
 import { LazyThread } from '../platform/thread.ts';
 import type { Tokenizer } from './tokenizer.ts';
@@ -39,8 +39,8 @@ export class LongTexts {
   refuseLonger(text: string, most: number, param: string): void {
     const least = Math.ceil(text.length / this.#tokenizer.longest);
     if (least <= most) return;
-    const message = `the prompt has ${text.length} characters, which are at least ${least} tokens; the context holds ${most}`;
-    throw new EngineError('context_length_exceeded', message, { param, details: { promptTokens: least, contextLength: most } });
+    const length = `${text.length} characters, which are at least ${least} tokens`;
+    throw contextExceeded(length, { promptTokens: least, contextLength: most, param });
   }
 
   async close(): Promise<void> {

@@ -79,7 +79,7 @@ test('what is beyond the context or the vocabulary is refused with the numbers',
   const forcedTokens = Array<number>(256).fill(5);
   await expect(ask({ prompt: [5], forcedTokens })).rejects.toMatchObject({
     code: 'context_length_exceeded',
-    message: 'the prompt has 257 tokens; the context holds 256',
+    message: "the prompt has 257 tokens; this model's maximum context length is 256 tokens",
     param: 'prompt',
   });
   await expect(ask({ prompt: [5], forcedTokens: [1e6] })).rejects.toMatchObject({ code: 'invalid_request', param: 'forcedTokens' });

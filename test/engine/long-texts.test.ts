@@ -41,5 +41,5 @@ test('the bound never refuses what fits', () => {
   const longest = tokenizer.vocabulary.tokens.reduce((most, token) => (token.length > most.length ? token : most), '');
   const text = longest.repeat(100);
   expect(() => texts.refuseLonger(text, 100, 'prompt')).not.toThrow();
-  expect(() => texts.refuseLonger(text, 99, 'prompt')).toThrow(/at least 100 tokens; the context holds 99/);
+  expect(() => texts.refuseLonger(text, 99, 'prompt')).toThrow(/at least 100 tokens; this model's maximum context length is 99 tokens$/);
 });
