@@ -60,14 +60,25 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
   return app;
 }
 
-/** Hints for 404s of clients that use one base URL for all three tasks, a newer API, or a misspelt path. */
+/**
+ * Hints for 404s of clients that use one base URL for all three tasks, another API than OpenAI's (a newer one of OpenAI's, Anthropic's, Ollama's, llama.cpp's, whisper.cpp's),
+ * or a misspelt path. The first that matches is given.
+ */
 const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
   [/^(\/v1)?\/(chat\/)?completions$/, 'the chat listener has it (--port)'],
   [/^(\/v1)?\/audio\/(speech|voices)$/, 'the speech listener has it (--speech-port)'],
   [/^(\/v1)?\/audio\/(transcriptions|translations)$/, 'the transcription listener has it (--transcription-port)'],
-  [/^(\/v1)?\/responses$/, 'the Responses API is not served; POST /v1/chat/completions is'],
+  [/^(\/v1)?\/responses(\/|$)/, 'the Responses API is not served; POST /v1/chat/completions is'],
+  [/^(\/v1)?\/messages(\/|$)/, "Anthropic's Messages API is not served; POST /v1/chat/completions is"],
+  [/^(\/v1)?\/realtime(\/|$)/, 'the Realtime API is not served'],
+  [/^(\/v1)?\/embeddings$/, 'embeddings are not served'],
+  [/^\/api\/(chat|generate|embed|ps|show|tags|version)$/, "Ollama's API is not served; OpenAI's is, under /v1"],
+  [/^\/(completion|generate)$/, 'POST /v1/completions continues a prompt'],
+  [/^\/inference$/, 'POST /v1/audio/transcriptions transcribes'],
+  [/^\/(v1\/?)?$/, 'the API is under /v1; GET /v1/models lists the models'],
   [/^\/v1\/v1\//, 'the base URL has /v1 twice'],
   [/\/\//, 'the path has // where / is meant; perhaps the base URL ends in /'],
+  [/\/(completions|models|audio\/(speech|transcriptions|translations))$/, 'the base URL ends in /v1, which follows the port'],
 ];
 
 function whereInstead(path: string): string {

@@ -127,7 +127,11 @@ export function modelRoutes(context: ListenerContext): Route[] {
       summary: 'One model',
       tags: ['models'],
       handler: (request, response) => {
-        const id = ([] as string[]).concat(request.params['id'] ?? []).join('/');
+        // Like every other path, it may end in a slash.
+        const id = ([] as string[])
+          .concat(request.params['id'] ?? [])
+          .join('/')
+          .replace(/\/$/, '');
         context.checkModel(id);
         response.json(describe(id));
       },

@@ -112,25 +112,6 @@ describe('bodies', () => {
     expect(await talk(`GET /health HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 /);
   });
 
-  test('what another listener serves, or an older route, is named', async () => {
-    const { chat, speech, transcription } = await startListeners();
-    for (const [url, hint] of [
-      [`${chat}/v1/audio/speech`, /POST \/v1\/audio\/speech here: the speech listener has it \(--speech-port\)$/],
-      [`${chat}/audio/transcriptions`, /the transcription listener has it \(--transcription-port\)$/],
-      [`${speech}/v1/chat/completions`, /the chat listener has it \(--port\)$/],
-      [`${transcription}/v1/audio/speech`, /the speech listener/],
-      [`${chat}/v1/responses`, /POST \/v1\/chat\/completions is$/],
-      [`${chat}/v1/v1/chat/completions`, /twice$/],
-      [`${chat}/v1//chat/completions`, /there is no POST \/v1\/\/chat\/completions here: the path has \/\/ where \/ is meant; /],
-      [`${speech}//v1/audio/speech`, /the path has \/\/ where/],
-      [`${chat}/v1/embeddings`, /there is no POST \/v1\/embeddings here$/],
-    ] as const) {
-      const { status, json } = await postJson(url, {});
-      expect([status, json.error.code]).toEqual([404, 'unknown_url']);
-      expect(json.error.message).toMatch(hint);
-    }
-  });
-
   test.each([
     ['an expectation nobody knows', 'host: localhost\r\nexpect: foo', 417, 'expectation_failed'],
     ['no Host', 'x: y', 400, 'invalid_value'],
@@ -339,7 +320,9 @@ describe('neighbours', () => {
     // A folder may be called as an alias is.
     const named = await startListeners({}, { aliases: ['parley-chat', 'bot', 'bot'] });
     expect(await ids(named.chat)).toEqual(['parley-chat', 'bot']);
-    expect((await send(`${chat}/models/parley-chat`)).json).toEqual({
+    const described = await send(`${chat}/models/parley-chat`);
+    expect((await send(`${chat}/v1/models/parley-chat/`)).json).toEqual(described.json);
+    expect(described.json).toEqual({
       id: 'parley-chat',
       object: 'model',
       created: expect.any(Number),
