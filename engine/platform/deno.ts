@@ -120,14 +120,8 @@ async function listFolder(path: string): Promise<readonly string[] | undefined> 
 async function openEspeakPackage(): Promise<EspeakPackage> {
   const script = new URL(import.meta.resolve('@echogarden/espeak-ng-emscripten'));
   const { default: make } = await import('@echogarden/espeak-ng-emscripten');
-  return openEspeak(make, await deno.readTextFile(script), async (from, length) => {
-    const data = await openByteSource(decodeURIComponent(new URL('espeak-ng.data', script).pathname));
-    try {
-      return await data.read(from, length);
-    } finally {
-      await data.close();
-    }
-  });
+  const data = decodeURIComponent(new URL('espeak-ng.data', script).pathname);
+  return openEspeak(make, await deno.readTextFile(script), () => openByteSource(data));
 }
 
 async function openByteSource(path: string): Promise<ByteSource> {

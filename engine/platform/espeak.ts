@@ -76,15 +76,26 @@ export function espeakFiles(script: string): ReadonlyMap<string, readonly [start
   return new Map(entries.map(([, path, start, end]) => [path!.slice(ESPEAK_DATA.length), [Number(start), Number(end)]]));
 }
 
-/** The package where its files can be read: `read` reads bytes of the data file. */
-export function openEspeak(make: MakeEspeak, script: string, read: (from: number, length: number) => Promise<Uint8Array>): EspeakPackage {
+/** The data file, opened. */
+interface EspeakData {
+  read(offset: number, length: number): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+/** The package, whose data file is opened each time that one of its files is read: a language may be asked for much later. */
+export function openEspeak(make: MakeEspeak, script: string, open: () => Promise<EspeakData>): EspeakPackage {
   const files = espeakFiles(script);
   return {
     make,
     file: async (name) => {
       const place = files.get(name);
       if (!place) throw new Error(`espeak-ng has no file ${name}`);
-      return read(place[0], place[1] - place[0]);
+      const data = await open();
+      try {
+        return await data.read(place[0], place[1] - place[0]);
+      } finally {
+        await data.close();
+      }
     },
   };
 }

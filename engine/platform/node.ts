@@ -275,14 +275,7 @@ const resolveModule = (name: string): string => createRequire(import.meta.url).r
 async function openEspeakPackage(): Promise<EspeakPackage> {
   const script = createRequire(import.meta.url).resolve('@echogarden/espeak-ng-emscripten');
   const { default: make } = await import('@echogarden/espeak-ng-emscripten');
-  return openEspeak(make, readFileSync(script, 'utf8'), async (from, length) => {
-    const data = await openByteSource(join(dirname(script), 'espeak-ng.data'));
-    try {
-      return await data.read(from, length);
-    } finally {
-      await data.close();
-    }
-  });
+  return openEspeak(make, readFileSync(script, 'utf8'), () => openByteSource(join(dirname(script), 'espeak-ng.data')));
 }
 
 function startWorker(boot: string, data: Readonly<Record<string, string | undefined>>, options: WorkerOptions): PlatformWorker {
