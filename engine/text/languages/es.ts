@@ -6,6 +6,30 @@ import { withoutRoman } from './roman.ts';
 const HUNDREDS = ['', 'ciento', 'doscient', 'trescient', 'cuatrocient', 'quinient', 'seiscient', 'setecient', 'ochocient', 'novecient'];
 const PARTS = ['', '', 'medio', 'tercio', 'cuarto', 'quinto', 'sexto', 'séptimo', 'octavo', 'noveno', 'décimo'];
 
+/** A number below 1000 that ends with one, before a noun: un, veintiún, 40 y una; undefined for others. */
+function endingWithOne(value: number, feminine: boolean): string | undefined {
+  const [hundreds, rest] = [Math.floor(value / 100), value % 100];
+  if (rest % 10 !== 1 || rest === 11) return undefined;
+  const last = feminine ? 'una' : 'un';
+  const tail = rest === 1 ? last : rest === 21 ? (feminine ? 'veintiuna' : 'veintiún') : `${rest - 1} y ${last}`;
+  return `${hundredsOf(hundreds, feminine)} ${tail}`.trim();
+}
+
+const hundredsOf = (hundreds: number, feminine: boolean): string => `${HUNDREDS[hundreds]}${hundreds > 1 ? (feminine ? 'as' : 'os') : ''}`;
+
+/** A number from 1000 with its thousands and millions apart, where espeak-ng says "uno" before them: veintiún mil 500. */
+function thousands(digits: string): string {
+  const value = Number(digits);
+  const [millions, middle, rest] = [Math.floor(value / 1e6), Math.floor(value / 1000) % 1000, value % 1000];
+  const many = millions < 1000 ? (endingWithOne(millions, false) ?? millions) : thousands(String(millions));
+  const parts = [
+    millions > 0 && `${many} ${millions === 1 ? 'millón' : 'millones'}`,
+    middle > 0 && (middle === 1 ? 'mil' : `${endingWithOne(middle, false) ?? middle} mil`),
+    rest > 0 && rest,
+  ];
+  return parts.filter((part) => part !== false).join(' ');
+}
+
 /** The notation of Spanish. */
 export const ES: Notation = {
   names:
@@ -31,22 +55,23 @@ export const ES: Notation = {
   beforeHour: 'las?|horas',
   beforeDay: 'el|del|al|día',
   counted:
-    /(?!(?:unas|unos|ellos|ellas|todos|todas|varios|varias|estos|estas|esos|esas|otros|otras|muchos|muchas|menos|además|apenas|mientras|después|antes)(?!\p{L}))\p{Ll}{2,30}[oa]s|meses|veces|mujeres|año|mes|día|siglo|minuto|segundo|metro|kilo|kilómetro|litro|libro|millón|millones|persona|hora|semana|vez|taza|cucharada|cucharadita|página|noche|mujer/u,
+    /(?!(?:unas|unos|ellos|ellas|todos|todas|varios|varias|estos|estas|esos|esas|otros|otras|muchos|muchas|menos|además|apenas|mientras|después|antes)(?!\p{L}))\p{Ll}{2,30}[oa]s|meses|veces|mujeres|año|mes|día|siglo|minuto|segundo|metro|kilo|kilómetro|litro|libro|millón|millones|billones|mil|persona|hora|semana|vez|taza|cucharada|cucharadita|página|noche|mujer/u,
   pointIsDecimal: false,
   plural: (noun) => noun.replace(/^\S+| c\S+/g, '$&s'),
   isFeminine: (noun) => /as?$|^(?:ve[zc]|mujer|noche)/.test(noun) && !/^(?:días?|(?:proble|siste|progra|te|idio|cli|dra|poe|síntom|esque)mas?|mapas?|planetas?|\p{Ll}+istas)$/u.test(noun),
   isSingular: () => false,
   count: (digits, noun, feminine) => {
     const value = Number(digits);
-    const [hundreds, rest] = [Math.floor((value % 1000) / 100), value % 100];
-    const one = rest % 10 === 1 && rest !== 11;
-    if (!one && !(feminine && hundreds > 1)) return `${digits} ${noun}`;
-    const thousands = value < 1000 ? '' : value - (value % 1000);
-    const hundred = hundreds > 1 ? `${HUNDREDS[hundreds]}${feminine ? 'as' : 'os'}` : HUNDREDS[hundreds];
-    const last = feminine ? 'una' : 'un';
-    const tail = !one ? rest || '' : rest === 1 ? last : rest === 21 ? (feminine ? 'veintiuna' : 'veintiún') : `${rest - 1} y ${last}`;
-    return `${thousands} ${hundred} ${tail} ${noun}`.replace(/ {2,}/g, ' ').trim();
+    const [above, rest] = [value - (value % 1000), value % 1000];
+    const few = endingWithOne(rest, feminine) ?? (feminine && rest > 199 ? `${hundredsOf(Math.floor(rest / 100), true)} ${rest % 100 || ''}` : undefined);
+    // Of the thousands only the hundreds agree: doscientas veintiún mil páginas.
+    const group = Math.floor(value / 1000) % 1000;
+    const many = feminine && group > 199 ? `${hundredsOf(Math.floor(group / 100), true)} ${endingWithOne(group % 100, false) ?? (group % 100 || '')} mil` : undefined;
+    if (few === undefined && many === undefined) return `${digits} ${noun}`;
+    const parts = many === undefined ? [above || ''] : [Math.floor(value / 1e6) * 1e6 || '', many];
+    return [...parts, few ?? (rest || ''), noun].join(' ').replace(/ {2,}/g, ' ').trim();
   },
+  whole: (digits) => (/(?<!^|1)1\d{3}$|(?<!^|1)1\d{6}$|\d{10}/.test(digits) ? thousands(digits) : digits),
   cents: (count) => `con ${count}`,
   per: (noun) => `por ${noun}`,
   date: (day, month, year) => `${day} de ${month}${year && ` de ${year}`}`,

@@ -94,6 +94,11 @@ export function numbers(text: string, n: Reader): string {
   });
 }
 
+/** Writes out whole numbers that espeak-ng would say wrongly. */
+export function wholeNumbers(text: string, { whole }: Reader): string {
+  return whole ? text.replace(/(?<![\p{L}\d.,])[1-9]\d{3,11}(?![\p{L}\d]|[.,]\d)/gu, whole) : text;
+}
+
 /** Writes out fractions: 3/4, 2 1/2, ½. */
 export function fractions(text: string, n: Reader): string {
   return text

@@ -23,6 +23,11 @@ function stem(value: number): string {
   return `${TENS[tens]}${(rest === 1 || rest === 11) && tens < 8 ? ' et ' : '-'}${STEMS[rest]}`;
 }
 
+/** Nouns that are counted, in the feminine. */
+const FEMININE =
+  'heure|personne|année|fois|minute|seconde|semaine|page|femme|fille|voiture|journée|place|ville|maison|question|partie|étoile|chambre|nuit|pièce|cuillère|cuillerée|tasse|tranche|victoire|société|entreprise|pomme|chose|équipe';
+const UNITS = ['', '', 'deux', 'trois', 'quatre', 'cinq', 'six', 'sept', 'huit', 'neuf'];
+
 /** The notation of French. */
 export const FR: Notation = {
   names:
@@ -46,18 +51,22 @@ export const FR: Notation = {
   phone: '0\\d(?:[ .-]?\\d\\d){4}',
   beforeHour: 'à|dès|vers',
   beforeDay: 'le|du|au',
-  counted:
-    /(?:heure|personne|année|fois|minute|seconde|semaine|page|femme|fille|voiture|journée|place|ville|maison|question|partie|étoile|chambre|nuit|pièce|cuillère|cuillerée|tasse|tranche|victoire|société|entreprise|pomme|chose|équipe)s?/u,
+  counted: new RegExp(`(?:${FEMININE}|an|euro|enfant|habitant|élève|homme|article|emploi)s?`, 'u'),
   pointIsDecimal: false,
   plural: (noun) => noun.replace(/^\S+| c\S+/g, '$&s'),
-  isFeminine: (noun) => /^(?:livre|roupie|tonne|kilocalorie|(?:milli)?seconde|minute|heure)/.test(noun) || FR.counted!.test(noun),
+  isFeminine: (noun) => /^(?:livre|roupie|tonne|kilocalorie|(?:milli)?seconde|minute|heure)/.test(noun) || new RegExp(`^(?:${FEMININE})s?$`, 'u').test(noun),
   isSingular: (value) => value < 2,
   count: (digits, noun, feminine) => {
     const value = Number(digits);
     if (value === 1 && !feminine) return `un ${noun}`;
-    const [rest, tens] = [value % 100, Math.floor((value % 100) / 10)];
-    if (!feminine || rest % 10 !== 1 || rest === 11 || tens === 7 || tens === 9) return `${digits} ${noun}`;
-    const tail = tens === 0 ? 'une' : `${TENS[tens]}${tens === 8 ? '-' : ' et '}une`;
+    const [hundreds, rest, tens] = [Math.floor((value % 1000) / 100), value % 100, Math.floor((value % 100) / 10)];
+    // What is bound to a vowel: deux cents_ans, vingt et un_ans, neuf_heures.
+    const bound = /^[aeiouyéèêôh]/.test(noun);
+    if (bound && rest === 0 && hundreds > 1) return `${value > 999 ? value - (value % 1000) : ''} ${UNITS[hundreds]} cents ${noun}`.trim();
+    if (value === 9 && /^(?:an|heure)s$/.test(noun)) return `neuf ${noun}`;
+    if (!(feminine || bound) || rest % 10 !== 1 || rest === 11 || tens === 7 || tens === 9) return `${digits} ${noun}`;
+    const one = feminine ? 'une' : 'un';
+    const tail = tens === 0 ? one : `${TENS[tens]}${tens === 8 ? '-' : ' et '}${one}`;
     return `${value > rest ? `${value - rest} ` : ''}${tail} ${noun}`;
   },
   cents: (_, digits) => digits,

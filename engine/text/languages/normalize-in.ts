@@ -9,7 +9,7 @@ import { chemistry } from '../speech-symbols.ts';
 import { withoutAddresses } from '../web-addresses.ts';
 import { agreement, money, units } from './amounts.ts';
 import { ES } from './es.ts';
-import { dates, decimals, fractions, numbers, ranges, telephones, times } from './figures.ts';
+import { dates, decimals, fractions, numbers, ranges, telephones, times, wholeNumbers } from './figures.ts';
 import { FR } from './fr.ts';
 import { HI } from './hi.ts';
 import { IT } from './it.ts';
@@ -36,7 +36,8 @@ export function normalizeIn(text: string, language: NotationLanguage): string {
   t = plain(withoutPowers(withoutEntities(withoutMarkdown(t, n)), words));
   t = withoutAddresses(abbreviations(t, n), { marks: { ...n.signs, '.': n.point }, domains: n.domains });
   t = n.own(initials(t));
-  for (const step of [dates, telephones, numbers, ranges, times, fractions, money, units, agreement, decimals, symbols]) t = step(t, n);
+  for (const step of [dates, telephones, numbers, ranges, times, fractions, money, units, agreement, decimals, wholeNumbers, symbols])
+    t = step(t, n);
   return t.replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').replace(/(?<=\S) (?=[,.;:!?](?:\s|$))/g, '').trim(); // prettier-ignore
 }
 

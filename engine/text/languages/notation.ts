@@ -55,6 +55,8 @@ export interface Notation {
   readonly fraction: (count: number, of: number) => string;
   /** A whole number and a half. */
   readonly half: string;
+  /** A whole number in figures, where espeak-ng says it wrongly. */
+  readonly whole?: (digits: string) => string;
   /** Ordinals and Roman numerals, and whatever only this language writes. */
   readonly own: (text: string) => string;
 }

@@ -17,6 +17,15 @@ const HUNDREDS = [
 ];
 const PARTS = ['', '', 'meio', 'terço', 'quarto', 'quinto', 'sexto', 'sétimo', 'oitavo', 'nono', 'décimo'];
 
+/** A number below 1000 in the feminine, if it has one: duas, 20 e uma, duzentas e 50. */
+function feminineOf(value: number): string {
+  const [hundreds, rest] = [Math.floor(value / 100), value % 100];
+  const small = rest % 10 > 0 && rest % 10 < 3 && rest !== 11 && rest !== 12;
+  if (!small && hundreds < 2) return '';
+  const tens = small ? (rest > 20 ? String(rest - (rest % 10)) : '') : String(rest || '');
+  return [HUNDREDS[hundreds]!, tens, small ? (rest % 10 === 1 ? 'uma' : 'duas') : ''].filter((part) => part !== '').join(' e ');
+}
+
 /** The notation of Brazilian Portuguese. */
 export const PT_BR: Notation = {
   names:
@@ -48,15 +57,17 @@ export const PT_BR: Notation = {
   isFeminine: (noun) => /as?$|^(?:ve[zs]|mulher|noite|colher)/.test(noun) && !/(?:gra|proble|siste|progra|te|idio|cli|dra|poe|sinto|esque)mas?$|^(?:dias?|mapas?|planetas?|\p{Ll}+istas)$/u.test(noun),
   isSingular: (value) => value < 2,
   count: (digits, noun, feminine) => {
+    if (!feminine) return `${digits} ${noun}`;
     const value = Number(digits);
-    const [hundreds, rest] = [Math.floor((value % 1000) / 100), value % 100];
-    const small = rest % 10 > 0 && rest % 10 < 3 && rest !== 11 && rest !== 12;
-    if (!feminine || (!small && hundreds < 2)) return `${digits} ${noun}`;
-    const thousands = value < 1000 ? '' : String(value - (value % 1000));
-    const tens = small ? (rest > 20 ? String(rest - (rest % 10)) : '') : String(rest || '');
-    const parts = [HUNDREDS[hundreds]!, tens, small ? (rest % 10 === 1 ? 'uma' : 'duas') : ''].filter((part) => part !== '');
-    return `${thousands && `${thousands} ${parts.length === 1 ? 'e ' : ''}`}${parts.join(' e ')} ${noun}`;
+    const [above, group, rest] = [Math.floor(value / 1e6) * 1e6, Math.floor(value / 1000) % 1000, value % 1000];
+    const [many, few] = [group === 1 ? '' : feminineOf(group), feminineOf(rest)];
+    if (many === '' && few === '') return `${digits} ${noun}`;
+    const thousands = many === '' ? (group === 0 ? above || '' : above + 1000 * group) : `${above || ''} ${many} mil`;
+    const joint = rest > 0 && thousands !== '' && (rest < 100 || rest % 100 === 0) ? 'e' : '';
+    return `${thousands} ${joint} ${few || rest || ''} ${noun}`.replace(/ {2,}/g, ' ').trim();
   },
+  // espeak-ng leaves out the "e" before hundreds without a rest.
+  whole: (digits) => digits.replace(/^(\d+)([1-9]00)((?:000)*)$/, '$1000$3 e $2$3'),
   cents: (count) => `e ${count}`,
   per: (noun) => `por ${noun}`,
   date: (day, month, year) => `${day === 1 ? '1º' : day} de ${month}${year && ` de ${year}`}`,
@@ -69,6 +80,8 @@ export const PT_BR: Notation = {
         // espeak-ng takes these letters for Roman numerals.
         .replace(/(?<![\p{L}\d.])(?=[IVX]?[CDLM])[CDLMVXI]{2,4}(?![\p{L}\d.])/gu, (letters) => [...letters].join(' '))
         .replace(/(?<=\d)x(?=\d)/g, ' por ')
+        // Other numbers of this size may be years.
+        .replace(/(?<![\d.,]|\d )2[ .]?000(?= (?:pessoas|mulheres|crianças|horas|vezes|páginas|casas|libras)(?!\p{L}))/gu, 'duas mil')
         .replace(/(?<![\p{L}\d.,])(\d{1,3})\.?(?:º(?!\s?[CF](?!\p{L}))|[o°](?=\s\p{Ll}{4,})(?! (?:sobre|abaixo|acima|cent|lati|long)))/gu, '$1º')
         .replace(/(?<![\p{L}\d.,])(\d{1,3})\.?(?:ª|a(?=\s\p{Ll}{4,}))/gu, '$1ª')
         .replace(/(?<![\p{L}\d.,])1(?= de (?:janeiro|fevereiro|março|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro)(?!\p{L}))/gu, '1º'),
