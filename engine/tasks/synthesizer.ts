@@ -27,7 +27,7 @@ import { openModelFolder } from '../weights/open-model-folder.ts';
 import { weightDemand } from '../weights/storage.ts';
 import { loadAlone } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
-import { SpeechCutter } from './speech-pieces.ts';
+import { SpeechCutter, shownText } from './speech-pieces.ts';
 import type { Manner, SpeechPiece } from './speech-pieces.ts';
 
 /** Longest audio of a piece, in seconds. */
@@ -230,7 +230,10 @@ export class Synthesizer implements TaskOperations<'speech'> {
   async #speak(piece: SpeechPiece, before: number, manner: Delivery, signal: AbortSignal): Promise<Spoken[]> {
     const { runner, cutter } = this.#parts;
     const { voice, speed, seed, language } = manner;
-    const { ids, text, pause } = piece;
+    const { ids, pause, silence } = piece;
+    const text = shownText(piece);
+    const { sampleRate = 0 } = this.info;
+    if (ids.length === 0) return [{ text, samples: new Float32Array(Math.round((silence ?? 0) * sampleRate)), frames: 0, ids: 0 }];
     const { maxDuration, samplesPerF0Frame } = runner.config;
     // An upper bound of the samples before the piece, so that its noise does not depend on how long the pieces before turned out.
     const firstSample = (before * maxDuration * 2 * samplesPerF0Frame) >>> 0;
@@ -238,15 +241,18 @@ export class Synthesizer implements TaskOperations<'speech'> {
       throw error instanceof EngineError ? error : this.#lose(stepFailed('speech', error));
     });
     if (spoken) {
-      const samples = joinable(spoken.samples, this.info.sampleRate!, { pause, speed });
+      const samples = joinable(spoken.samples, sampleRate, { pause, speed, silence });
       return [{ text, samples, frames: spoken.frames, ids: ids.length }];
     }
     const shorter = cutter.halve(piece, language);
-    if (!shorter) throw new EngineError('internal', `'${text}' takes more than ${MAX_PIECE_SECONDS} seconds`);
+    if (!shorter) {
+      const message = `'${text}' takes more than ${MAX_PIECE_SECONDS} seconds at speed ${speed}`;
+      throw new EngineError('invalid_request', message, { param: 'text' });
+    }
     const parts: Spoken[] = [];
     let at = before;
     for await (const part of shorter) {
-      parts.push(...(await this.#speak(part, at, manner, signal)));
+      parts.push(...(await this.#speak({ ...part, silence: at === before ? silence : undefined }, at, manner, signal)));
       at += part.ids.length;
     }
     return parts;

@@ -3,7 +3,9 @@ import { EngineError } from '../errors.ts';
 import type { EspeakLanguage } from '../platform/espeak.ts';
 import type { Espeak } from './espeak.ts';
 import { MISAKI_SPELLINGS } from './misaki-spellings.ts';
+import { VOWELS } from './phoneme-rules.ts';
 import type { PhonemeRules, Spellings } from './phoneme-rules.ts';
+import { WORD_MARK } from './speech-marks.ts';
 
 /** Rules for checkpoints without phoneme_rules.json: espeak-ng's symbols that Kokoro's alphabet writes differently. */
 export const DEFAULT_PHONEME_RULES: PhonemeRules = {
@@ -36,20 +38,45 @@ const PUNCTUATION = /(\s*(?:[;!?—…"“”()]|[:,.](?!(?<=\d.)\d))+\s*)/;
 /** espeak-ng's mark of a change of language, e.g. "(fr)". */
 const LANGUAGE_SWITCH = /_?\([a-z]{2,3}(?:-[a-z]+)*\)_?/g;
 
-/** Converts speakable text to espeak-ng's IPA, with `_` between phonemes, and keeps the punctuation. */
+/** Converts speakable text to espeak-ng's IPA, with `_` between phonemes, and keeps the punctuation and the characters of marked words. */
 export async function toIpa(espeak: Espeak, text: string, language: EspeakLanguage): Promise<string> {
-  const isEnglish = language.startsWith('en');
+  const read = async (part: string): Promise<string> => (await espeak.phonemes(part, language)).replace(LANGUAGE_SWITCH, '_');
   let ipa = '';
   for (const [i, part] of text.split(PUNCTUATION).entries()) {
-    if (part === '') continue;
-    const isMark = i % 2 === 1;
-    const phonemes = isMark ? part : (await espeak.phonemes(part, language)).replace(LANGUAGE_SWITCH, '_');
-    ipa += isEnglish && !isMark ? withStress(phonemes) : phonemes;
+    if (i % 2 === 1 || part === '') ipa += part;
+    else if (WORD_MARK.test(part)) ipa += await aroundMarks(part, read);
+    else ipa += language.startsWith('en') ? withStress(await read(part)) : await read(part);
   }
   return ipa.trim();
 }
 
-const VOWEL = /^[aeiouæɐɑɒɔəɚɛɜɪʊʌᵻ]/;
+/** Words that no language has, and that espeak-ng reads alike wherever they stand, but for the last vowel, which Portuguese joins with the next. */
+const STAND_INS = ['zavuzo', 'avuzo'];
+
+/** Reads a text with words in the places of marked ones, so that those beside them are read as within a sentence: "a", "the" before a vowel. */
+async function aroundMarks(text: string, read: (text: string) => Promise<string>): Promise<string> {
+  const parts = text.split(WORD_MARK);
+  const isMark = (i: number): boolean => i % 2 === 1;
+  // Elided articles and hyphens stay at the word.
+  const words = parts.map((part, i) => (isMark(i) ? STAND_INS[part.codePointAt(0)! % 2]! : part.replace(/^(?![-'’])|(?<![-'’])$/g, ' ')));
+  const ipa = await read(words.join(''));
+  const sounds = await Promise.all(
+    STAND_INS.map(async (word) =>
+      (await read(word))
+        .replace(/[ˈˌ]/g, '')
+        .replace(/^_|_$/g, '')
+        .replaceAll('_', '_[ˈˌ]?')
+        .replace(/[^_?]+$/, '[^_ ]+'),
+    ),
+  );
+  const around = ipa.split(new RegExp(`_?[ˈˌ]?(?:${sounds.join('|')})`));
+  if (2 * around.length - 1 === parts.length) return parts.map((part, i) => (isMark(i) ? part : around[i / 2])).join('');
+  // Where a text has such a word itself, all is read apart.
+  const apart = await Promise.all(parts.map(async (part, i) => (isMark(i) ? part : read(part))));
+  return apart.filter((part) => part !== '').join(' ');
+}
+
+const VOWEL = new RegExp(`^[${VOWELS}]`);
 
 /** Stresses something in English that has no stress, as espeak-ng does where it speaks: the last half-stressed syllable, or the last word. */
 function withStress(ipa: string): string {
@@ -72,12 +99,19 @@ export interface PhonemeIds {
 
 const SILENT = /^[\s;:,.!?—…"“”()ˈˌ]*$/;
 
-/** Rewrites espeak-ng's IPA in a model's own alphabet, and drops symbols that it lacks. */
-export function fromIpa(ipa: string, rules: PhonemeRules, vocab: ReadonlyMap<string, number>): PhonemeIds {
+/** Rewrites espeak-ng's IPA in a model's own alphabet, and drops symbols that it lacks; `marked` has the phonemes of marked words by their characters. */
+export function fromIpa(
+  ipa: string,
+  rules: PhonemeRules,
+  vocab: ReadonlyMap<string, number>,
+  marked: ReadonlyMap<string, string> = new Map(),
+): PhonemeIds {
   const parts = ipa.split('_');
   let phonemes = parts.map((part) => (rules.single ?? []).reduce((t, [from, to]) => t.replaceAll(from, to), part)).join('');
   for (const [symbols, replacement] of rules.replace) phonemes = phonemes.replaceAll(symbols, replacement);
-  const kept = [...phonemes].filter((symbol) => vocab.has(symbol) && (rules.inventory?.has(symbol) ?? true));
+  const kept = [...phonemes]
+    .flatMap((symbol) => [...(marked.get(symbol) ?? symbol)])
+    .filter((symbol) => vocab.has(symbol) && (rules.inventory?.has(symbol) ?? true));
   phonemes = kept.join('').replace(/ +/g, ' ').trim();
   return { phonemes, ids: [...phonemes].map((symbol) => vocab.get(symbol)!), speakable: !SILENT.test(phonemes) };
 }

@@ -14,8 +14,13 @@ import { fromIpa } from './phonemes.ts';
 import type { PhonemeIds } from './phonemes.ts';
 import { Pronouncer } from './pronouncer.ts';
 import type { SpeechPlatform } from './pronouncer.ts';
+import { WORD_MARK, readMarks, withStressLevel } from './speech-marks.ts';
+import type { SpeechMark, SpeechMarks } from './speech-marks.ts';
 import { joinSpans } from './spoken-spans.ts';
 import type { SpokenSpan } from './spoken-spans.ts';
+
+/** Stands beside a word that is read alone. */
+const NEIGHBOUR = '\u{100000}';
 
 /** The languages that a checkpoint speaks on a platform. */
 export function spokenLanguages(spellings: Spellings, { openJapanese }: SpeechPlatform): readonly SpeechLanguage[] {
@@ -40,11 +45,31 @@ export class Phonemizer {
     this.#vocab = vocab;
   }
 
+  /** Replaces the marks of a text by characters, which `ids` reads: speech-marks.ts. */
+  marks(text: string, language: SpeechLanguage): ReturnType<typeof readMarks> {
+    return readMarks(text, { language, rules: this.#rules(language), vocab: this.#vocab });
+  }
+
   /** Converts a piece of speakable text; calls are served in order. Throws EngineError('internal') if the thread ends. */
-  async ids(text: string, language: SpeechLanguage = 'en-us'): Promise<PhonemeIds> {
-    if (!isUnspaced(language)) return fromIpa(await this.#ipa(text, language), this.#rules(language), this.#vocab);
+  async ids(text: string, language: SpeechLanguage = 'en-us', marks: SpeechMarks = new Map()): Promise<PhonemeIds> {
+    const marked = new Map<string, string>();
+    for (const character of text) if (marks.has(character)) marked.set(character, await this.#phonemesOf(marks.get(character)!, language));
+    const ipa = isUnspaced(language) ? await this.#joined(text, language) : await this.#ipa(text, language);
+    return fromIpa(ipa, this.#rules(language), this.#vocab, marked);
+  }
+
+  /** The phonemes of a marked word. Between two others a word is read as within a sentence. */
+  async #phonemesOf({ text, phonemes, stress }: SpeechMark, language: SpeechLanguage): Promise<string> {
+    if (stress === undefined) return phonemes ?? '';
+    const other = { text: '', phonemes: ' ' };
+    const read = await this.ids(`${NEIGHBOUR} ${text} ${NEIGHBOUR}`, language, new Map([[NEIGHBOUR, other]]));
+    return withStressLevel(read.phonemes, stress);
+  }
+
+  async #joined(text: string, language: UnspacedLanguage): Promise<string> {
     const english = async (latin: string): Promise<string> => (await this.ids(latin)).phonemes;
-    return fromIpa(await joinSpans(await this.#spans(text, language), english), this.#rules(language), this.#vocab);
+    const spans = text.split(WORD_MARK).map(async (part, i) => (i % 2 === 1 ? [{ phonemes: ` ${part} ` }] : this.#spans(part, language)));
+    return joinSpans((await Promise.all(spans)).flat(), english);
   }
 
   #rules(language: SpeechLanguage): PhonemeRules {

@@ -44,3 +44,15 @@ test('keeps the samples of the speech, and ramps only its ends', () => {
 test('a piece without a sound stays as long as it is, or as its pause', () => {
   expect(joinable(new Float32Array(RATE), RATE, { pause: 'sentence', speed: 1 })).toHaveLength(RATE + Math.round(PAUSE.sentence * RATE));
 });
+
+test('a pause that the text gives is silence to the sample, at any speed, and the silence beside it is cut', () => {
+  for (const speed of [0.5, 1, 4]) {
+    const ended = joinable(piece(0.31, 0.49), RATE, { pause: 'given', speed });
+    expect(ended.length / RATE).toBeCloseTo(0.31 + 1 + 0.03, 3);
+    const begun = joinable(piece(0.31, 0.49), RATE, { pause: 'given', speed, silence: 1.5 });
+    expect(begun.length / RATE).toBeCloseTo(1.5 + 0.03 + 1 + 0.03, 3);
+    expect(begun.findIndex((sample) => sample !== 0)).toBe(1.5 * RATE + 1);
+    // Little silence stays.
+    expect(joinable(piece(0.01, 0.02), RATE, { pause: 'given', speed, silence: 0 }).length / RATE).toBeCloseTo(1.03, 3);
+  }
+});

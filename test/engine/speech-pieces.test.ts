@@ -1,11 +1,19 @@
 import { describe, expect, test } from 'vitest';
-import { SpeechCutter } from '../../engine/tasks/speech-pieces.ts';
+import { collect } from '../support/collect.ts';
+import { SpeechCutter, shownText } from '../../engine/tasks/speech-pieces.ts';
 import type { SpeechPiece } from '../../engine/tasks/speech-pieces.ts';
+import { readMarks } from '../../engine/text/speech-marks.ts';
+import type { SpeechMarks } from '../../engine/text/speech-marks.ts';
+import type { SpeechLanguage } from '../../engine/util/speech-languages.ts';
+
+const rules = { given: [], replace: [] };
+const vocab = new Map(Array.from('abcdefghijklmnopqrstuvwxyzəˈ', (symbol, id) => [symbol, id] as const));
 
 /** Every letter is a phoneme. */
 const phonemizer = {
-  ids: async (text: string) => {
-    const letters = text.match(/[a-z]/gi) ?? [];
+  marks: (text: string, language: SpeechLanguage) => readMarks(text, { language, rules, vocab }),
+  ids: async (text: string, _: SpeechLanguage = 'en-us', marks: SpeechMarks = new Map()) => {
+    const letters = text.replace(/[\u{100000}-\u{10ffff}]/gu, (mark) => marks.get(mark)!.phonemes!).match(/[a-zəˈ]/gi) ?? [];
     return { phonemes: letters.join(''), ids: letters.map((letter) => letter.charCodeAt(0)), speakable: letters.length > 0 };
   },
 };
@@ -71,10 +79,41 @@ describe('a text with more phonemes than allowed', () => {
 test('a piece is halved, and a single character is not', async () => {
   const cutter = new SpeechCutter({ phonemizer, maxIds: 100, maxPhonemes: 100 });
   const halves: SpeechPiece[] = [];
-  for await (const half of cutter.halve({ text: 'one, two', ids: [], pause: 'sentence' }, 'en-us')!) halves.push(half);
+  for await (const half of cutter.halve({ text: 'one, two', marks: new Map(), ids: [], pause: 'sentence' }, 'en-us')!) halves.push(half);
   expect(halves.map(({ text, pause }) => [text, pause])).toEqual([
     ['one,', 'clause'],
     ['two', 'sentence'],
   ]);
-  expect(cutter.halve({ text: 'a', ids: [], pause: 'sentence' }, 'en-us')).toBeUndefined();
+  expect(cutter.halve({ text: 'a', marks: new Map(), ids: [], pause: 'sentence' }, 'en-us')).toBeUndefined();
+});
+
+describe('marks', () => {
+  async function pieces(text: string, maxIds = 1000): Promise<SpeechPiece[]> {
+    const cutter = new SpeechCutter({ phonemizer, maxIds, maxPhonemes: 10_000 });
+    return collect(await cutter.pieces(text, { speed: 1, language: 'en-us' }, NEVER));
+  }
+
+  test('a pause is before the piece behind it, and cuts what it interrupts; several are one', async () => {
+    const said = await pieces('[pause:1s] One. Two [pause:1.5s][pause:500ms], three! [Pause:250ms] ');
+    expect(said.map((piece) => [shownText(piece), piece.pause, piece.silence])).toEqual([
+      ['One.', 'sentence', 1],
+      ['Two', 'given', undefined],
+      [', three!', 'given', 2],
+      [', three!', 'given', 0.25],
+    ]);
+    expect(said.at(-1)!.ids).toEqual([]);
+  });
+
+  test('a text of pauses alone has no piece', async () => {
+    expect(await pieces('[pause:1s]\n\n... [pause:2s]')).toEqual([]);
+  });
+
+  test('a marked word is never cut, and counts as its phonemes', async () => {
+    const word = '[hello](/əabˈcdefhi/)';
+    const said = await pieces(`${Array(6).fill(word).join(' ')}.`, 20);
+    expect(said.map(shownText)).toEqual(['hello', 'hello hello', 'hello', 'hello hello.']);
+    expect(said.map(({ ids }) => ids.length)).toEqual([10, 20, 10, 20]);
+    // Without a space between them too.
+    expect((await pieces(Array(6).fill(word).join(''), 20)).map(({ ids }) => ids.length)).toEqual([10, 20, 20, 10]);
+  });
 });

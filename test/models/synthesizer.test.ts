@@ -110,6 +110,31 @@ describe('a tiny Synthesizer', () => {
     expect(textsOf(await speak(synthesizer, { text: word, voice, seed: 1, speed: 0.25 })).join('')).toBe(`${word}.`);
   });
 
+  test('pauses that the text gives are silent to the sample, at every speed, and shown texts have no marks', async () => {
+    const spoken = async (pauses: readonly string[], speed = 1): Promise<SpeechEvent[]> =>
+      speak(synthesizer, { text: `${pauses[0]}Hello [there](+2).${pauses[1]} Good [night](-1)${pauses[2]}`, voice, seed: 5, speed });
+    for (const speed of [1, 2]) {
+      const short = await spoken(['[pause:0s]', '[pause:0s]', '[pause:0s]'], speed);
+      const long = await spoken(['[pause:0.5s]', '[pause:1234ms]', '[pause:0.25s]'], speed);
+      expect([textsOf(short), textsOf(long)]).toEqual([
+        ['Hello there.', 'Good night', 'Good night'],
+        ['Hello there.', 'Good night', 'Good night'],
+      ]);
+      const [without, samples] = [samplesOf(short), samplesOf(long)];
+      expect(samples.length - without.length).toBe((0.5 + 1.234 + 0.25) * 24000);
+      const first = short.flatMap((event) => (event.type === 'audio' ? [event.samples.length] : []))[0]!;
+      const sounds = [samples.subarray(12000, 12000 + first), samples.subarray(12000 + first + 1.234 * 24000, samples.length - 6000)];
+      expect(concatenated(sounds)).toEqual(without);
+      const silences = [
+        samples.subarray(0, 12000),
+        samples.subarray(12000 + first, 12000 + first + 1.234 * 24000),
+        samples.subarray(-6000),
+      ];
+      for (const silence of silences) expect(silence.every((sample) => sample === 0)).toBe(true);
+      expect(long.at(-1)).toMatchObject({ seconds: samples.length / 24000 });
+    }
+  });
+
   test('refuses an unknown voice, an empty text and a speed out of range before any event', async () => {
     const unknown = await failure(speak(synthesizer, { text: 'Hello.', voice: 'nobody' }));
     expect(unknown).toMatchObject({ code: 'invalid_request', param: 'voice' });
