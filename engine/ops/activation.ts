@@ -38,7 +38,7 @@ export function activate(rec: Recorder, { x, out, activation, count = x.size }: 
 
 export const GATE_MUL = defineKernel({
   file: 'activation/gate_mul.wgsl',
-  fragments: () => ['lib/activation.wgsl'],
+  fragments: () => ['lib/activation.wgsl', 'lib/activation_quad.wgsl'],
   bindings: { gate_up: 'read', out: 'write' },
   params: { columns4: 'u32', rows: 'u32' },
   overrides: { WG: 'u32', ACTIVATION: 'u32' },

@@ -218,13 +218,25 @@ const ROWS: Readonly<Record<string, Row>> = {
     return { bytes: { x: rowsOf(b['x']!, pairs / p['x_share']!), weight: b['weight']!.byteLength * used, out: f32(pairs, n), ...(v['HAS_BIAS'] === 1 && { bias: f32(p['experts']! * used, n) }) }, operations: 2 * pairs * n * k };
   },
   // Rows may have any adapter, so all are read.
-  lora_shrink: ({ p }) => {
+  lora_add: ({ p, v, b, y }) => {
+    const [n, k, segments, { a, table }] = [4 * p['n4']!, 4 * p['k4']!, p['segments']!, b as { readonly a: Tensor; readonly table: Tensor }];
+    // Of all segments, on an average of the adapters.
+    const ranks = a.size / k / (table.shape[0]! - 1);
+    const bytes = { x: f32(y, k), loras: 4 * y, out: f32(y, n), ...optional(v, 'HAS_NORM', { norm: f32(k) }), ...optional(v, 'GATED', { activated: f32(y, n / 2) }) }; // prettier-ignore
+    return { bytes, operations: 2 * y * ranks * (k + n / segments) };
+  },
+  lora_shrink: ({ p, v }) => {
     const [rows, ranks, k] = [p['rows']!, 4 * p['segments']! * p['ranks']!, 4 * p['k4']!];
-    return { bytes: { x: f32(rows, k), loras: 4 * rows, out: f32(rows, ranks) }, operations: 2 * rows * ranks * k };
+    const bytes = { x: f32(rows, k), loras: 4 * rows, out: f32(rows, ranks), ...optional(v, 'HAS_NORM', { norm: f32(k) }) };
+    return { bytes, operations: 2 * rows * ranks * k };
   },
   lora_expand: ({ p, y }) => {
     const [ranks, n] = [4 * p['ranks']!, 4 * p['n4']!];
     return { bytes: { h: f32(y, p['segments']!, ranks), loras: 4 * y, out: f32(y, n) }, operations: 2 * y * ranks * n };
+  },
+  lora_gate: ({ p, y }) => {
+    const [ranks, n] = [4 * p['ranks']!, 8 * p['columns4']!];
+    return { bytes: { h: f32(y, p['segments']!, ranks), loras: 4 * y, gate_up: f32(y, n), out: f32(y, n / 2) }, operations: 2 * y * ranks * n };
   },
   mel_log: ({ p }) => ({ operations: 2 * p['frames']! * p['bins']! * p['mels']! }),
   attention_weights: ({ p, x }) => {

@@ -1,29 +1,55 @@
 /** Products of low rank that LoRA adapters (Hu et al. 2021, https://arxiv.org/abs/2106.09685) add to those of a model's matrices. */
 import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
+import type { Variant } from '../gpu/kernel.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { ACTIVATIONS, gateMul } from './activation.ts';
+import type { Activation } from './activation.ts';
+import type { NormedRows } from './fused-linear.ts';
 import { reduceFragment, reduceVariant } from './reduce.ts';
+
+export const LORA_ADD = defineKernel({
+  file: 'lora/lora_add.wgsl',
+  fragments: (v) => [...inputFragments(v), ...GATE_FRAGMENTS],
+  bindings: { x: 'read', norm: 'read', loras: 'read', table: 'read', a: 'read', b: 'read', out: 'update', activated: 'write' },
+  params: { segments: 'u32', k4: 'u32', end0: 'u32', end1: 'u32', n4: 'u32', out_stride4: 'u32', eps: 'f32' },
+  overrides: { WG: 'u32', HAS_NORM: 'bool', GATED: 'bool', ACTIVATION: 'u32' },
+});
 
 export const LORA_SHRINK = defineKernel({
   file: 'lora/lora_shrink.wgsl',
-  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
-  bindings: { x: 'read', loras: 'read', table: 'read', a: 'read', out: 'write' },
-  params: { rows: 'u32', segments: 'u32', ranks: 'u32', k4: 'u32', out_stride4: 'u32' },
-  overrides: { WG: 'u32' },
+  fragments: (v) => ['lib/grid.wgsl', ...inputFragments(v)],
+  bindings: { x: 'read', norm: 'read', loras: 'read', table: 'read', a: 'read', out: 'write' },
+  params: { rows: 'u32', segments: 'u32', ranks: 'u32', k4: 'u32', out_stride4: 'u32', eps: 'f32' },
+  overrides: { WG: 'u32', HAS_NORM: 'bool' },
 });
 
 export const LORA_EXPAND = defineKernel({
   file: 'lora/lora_expand.wgsl',
+  fragments: () => ['lib/lora_delta.wgsl'],
   bindings: { h: 'read', loras: 'read', table: 'read', b: 'read', out: 'update' },
   params: { segments: 'u32', ranks: 'u32', end0: 'u32', end1: 'u32', n4: 'u32', h_stride4: 'u32', out_stride4: 'u32' },
   overrides: { WG: 'u32' },
 });
 
-/** Invocations per workgroup of LORA_EXPAND: a SIMD register of a software adapter, or two subgroups of most GPUs. */
-const EXPAND_WG = { cpu: 8, generic: 64 } as const;
+export const LORA_GATE = defineKernel({
+  file: 'lora/lora_gate.wgsl',
+  fragments: () => ['lib/lora_delta.wgsl', ...GATE_FRAGMENTS],
+  bindings: { h: 'read', loras: 'read', table: 'read', b: 'read', gate_up: 'read', out: 'write' },
+  params: { segments: 'u32', ranks: 'u32', columns4: 'u32', h_stride4: 'u32' },
+  overrides: { WG: 'u32', ACTIVATION: 'u32' },
+});
+
+const GATE_FRAGMENTS = ['lib/activation.wgsl', 'lib/activation_quad.wgsl'] as const;
+const inputFragments = (v: Variant): readonly string[] => [reduceFragment(v), 'lib/lora_input.wgsl'];
+
+/** Invocations per workgroup of LORA_EXPAND and LORA_GATE: two subgroups of most GPUs. */
+const EXPAND_WG = 64;
+/** With this many outputs per input, two workgroups of LORA_ADD share the columns of a single row, though both multiply by A. */
+const SHARED = 4;
 /** Matrices with a common input that are stacked in one product: q, k and v at most. */
 export const MOST_SEGMENTS = 3;
 /** Ranks are padded to a multiple of this, a vec4. */
@@ -114,39 +140,84 @@ export function uploadLora(
 }
 
 export interface AddLoraArgs extends LoraRows {
-  /** [T, K] f32: what the product reads. */
-  readonly x: Tensor;
+  /** What the product reads: [T, K] f32, and the RMS norm [K] that its rows pass first. */
+  readonly input: LoraInput;
   readonly weight: LoraWeight;
-  /** [T, N] f32: the product, to which each row's adapter is added. */
+  /** [T, N] f32: the product, to which each row's adapter is added; with a gate, scratch after that. */
   readonly out: Tensor;
   readonly rows: number;
+  /** For outputs that are gates and ups [2 I]: takes act(gates) * ups [T, I] of all rows, with the bits of gateMul. */
+  readonly gate?: { readonly activation: Activation; readonly out: Tensor } | undefined;
 }
 
-/** out += scale * x A^T B^T by the adapter of each row. A row depends on itself alone, and one without an adapter keeps its bits. */
-export function addLora(rec: Recorder, { x, loras, shrunk, weight, out, rows }: AddLoraArgs): void {
+export type LoraInput = Pick<NormedRows, 'x'> & Partial<Pick<NormedRows, 'norm' | 'eps'>>;
+
+/**
+ * out += scale * norm(x) A^T B^T by the adapter of each row, and the gate behind it. A row depends on itself alone, and one without an
+ * adapter keeps its bits. On a software adapter it is one dispatch, on GPUs two, which have more workgroups to share the work.
+ */
+export function addLora(rec: Recorder, args: AddLoraArgs): void {
+  const { rows, gate, weight, out } = args;
   if (rows === 0) return;
-  const { table, a, b, ends, ranks, inFeatures } = weight;
-  const segments = ends.length;
-  const n4 = ends.at(-1)!;
-  const [hStride, outStride] = [shrunk.shape.at(-1) ?? 0, out.shape.at(-1) ?? 0];
-  assert(x.shape.at(-1) === inFeatures, `lora: ${x.label} has ${x.shape.at(-1)} columns, the adapters ${inFeatures}`);
-  assert(outStride % QUAD === 0 && QUAD * n4 <= outStride, `lora: ${QUAD * n4} outputs in ${outStride} columns of ${out.label}`);
+  expectFit(args);
+  // Gates and ups that the checkpoint stacks in one matrix are one segment.
+  const isOneSegment = gate && weight.ends.length === 1;
+  const own = isOneSegment ? { ...args, gate: undefined } : args;
+  if (rec.caps.family === 'cpu') inOne(rec, own);
+  else inTwo(rec, own);
+  if (isOneSegment) gateMul(rec, { gateUp: out, ...gate, rows });
+}
+
+function expectFit({ input: { x, norm }, shrunk, weight: { ends, ranks, inFeatures }, out, gate }: AddLoraArgs): void {
+  const [hStride, outStride, n] = [shrunk.shape.at(-1) ?? 0, out.shape.at(-1) ?? 0, QUAD * ends.at(-1)!];
+  const { length: segments } = ends;
+  assert(x.shape.at(-1) === inFeatures && (norm?.size ?? inFeatures) === inFeatures, `lora: ${x.label} has ${x.shape.at(-1)} columns, the adapters ${inFeatures}`); // prettier-ignore
+  assert(outStride % QUAD === 0 && n <= outStride, `lora: ${n} outputs in ${outStride} columns of ${out.label}`);
   assert(QUAD * segments * ranks <= hStride, `lora: ${segments} times ${ranks} quads in ${hStride} columns of ${shrunk.label}`);
+  if (!gate) return;
+  const columns = gate.out.shape.at(-1) ?? 0;
+  const isHalf = segments <= 2 && segments * QUAD * ends[0]! === n && 2 * columns === n && outStride === n;
+  assert(isHalf, `lora: ${segments} segments of ${n} gates and ups in ${outStride} columns, of which ${columns} are left`);
+}
+
+function inOne(rec: Recorder, { input: { x, norm, eps = 0 }, loras, shrunk, weight, out, rows, gate }: AddLoraArgs): void {
+  const { table, a, b, ends, inFeatures } = weight;
+  const n4 = ends.at(-1)!;
   const { wg, variant } = reduceVariant(rec.caps, inFeatures);
-  const sizes = { segments, ranks };
+  const overrides = { WG: wg, HAS_NORM: norm ? 1 : 0, GATED: gate ? 1 : 0, ACTIVATION: ACTIVATIONS[gate?.activation ?? 'none'] };
   rec.dispatch(
-    LORA_SHRINK,
-    { ...variant, overrides: { WG: wg } },
-    { x, loras, table, a, out: shrunk },
-    { rows, ...sizes, k4: inFeatures / QUAD, out_stride4: hStride / QUAD },
-    [rows * segments * ranks],
-  );
-  const wide = EXPAND_WG[rec.caps.family];
-  rec.dispatch(
-    LORA_EXPAND,
-    { overrides: { WG: wide } },
-    { h: shrunk, loras, table, b, out },
-    { ...sizes, end0: ends[0]!, end1: ends[1] ?? n4, n4, h_stride4: hStride / QUAD, out_stride4: outStride / QUAD },
-    [ceilDiv(n4, wide), rows],
+    LORA_ADD,
+    { ...variant, overrides },
+    // A writable binding that only gates have.
+    { x, norm: norm ?? x, loras, table, a, b, out, activated: gate?.out ?? shrunk },
+    { segments: ends.length, k4: inFeatures / QUAD, ...endsOf(ends), n4, out_stride4: (out.shape.at(-1) ?? 0) / QUAD, eps },
+    [rows === 1 && QUAD * n4 >= SHARED * inFeatures ? 2 : 1, rows],
   );
 }
+
+function inTwo(rec: Recorder, { input: { x, norm, eps = 0 }, loras, shrunk, weight, out, rows, gate }: AddLoraArgs): void {
+  const { table, a, b, ends, ranks, inFeatures } = weight;
+  const [segments, n4, hStride] = [ends.length, ends.at(-1)!, (shrunk.shape.at(-1) ?? 0) / QUAD];
+  const { wg, variant } = reduceVariant(rec.caps, inFeatures);
+  rec.dispatch(
+    LORA_SHRINK,
+    { ...variant, overrides: { WG: wg, HAS_NORM: norm ? 1 : 0 } },
+    { x, norm: norm ?? x, loras, table, a, out: shrunk },
+    { rows, segments, ranks, k4: inFeatures / QUAD, out_stride4: hStride, eps },
+    [rows * segments * ranks],
+  );
+  const [read, sizes] = [
+    { h: shrunk, loras, table, b },
+    { segments, ranks, h_stride4: hStride },
+  ];
+  if (gate) {
+    const overrides = { WG: EXPAND_WG, ACTIVATION: ACTIVATIONS[gate.activation] };
+    const columns4 = n4 / 2;
+    rec.dispatch(LORA_GATE, { overrides }, { ...read, gate_up: out, out: gate.out }, { ...sizes, columns4 }, [ceilDiv(columns4, EXPAND_WG), rows]); // prettier-ignore
+    return;
+  }
+  const params = { ...sizes, ...endsOf(ends), n4, out_stride4: (out.shape.at(-1) ?? 0) / QUAD };
+  rec.dispatch(LORA_EXPAND, { overrides: { WG: EXPAND_WG } }, { ...read, out }, params, [ceilDiv(n4, EXPAND_WG), rows]);
+}
+
+const endsOf = (ends: readonly number[]) => ({ end0: ends[0]!, end1: ends[1] ?? ends.at(-1)! });

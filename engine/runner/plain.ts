@@ -58,6 +58,13 @@ export function rmsNorm(x: ArrayLike<number>, weight: ArrayLike<number>, rows: n
   return out;
 }
 
+/** f(gates) * ups for rows of gates and as many ups [rows, 2 I]: [rows, I]. */
+export function gated(kind: Activation, gateUp: ArrayLike<number>, rows: number): Float64Array {
+  const columns = gateUp.length / rows / 2;
+  const at = (i: number): number => Math.floor(i / columns) * 2 * columns + (i % columns);
+  return Float64Array.from({ length: rows * columns }, (_, i) => activation(kind, gateUp[at(i)]!) * gateUp[at(i) + columns]!);
+}
+
 /** Layer norm of rows; x [rows, columns]. */
 export function layerNorm(
   x: ArrayLike<number>,

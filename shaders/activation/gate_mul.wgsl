@@ -13,13 +13,6 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<uniform> params: Params;
 
-fn activate4(v: vec4<f32>) -> vec4<f32> {
-  if (ACTIVATION == ACT_SILU) {
-    return v / (1.0 + exp(-v));
-  }
-  return vec4<f32>(activate(ACTIVATION, v.x), activate(ACTIVATION, v.y), activate(ACTIVATION, v.z), activate(ACTIVATION, v.w));
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
   let row = id.y + id.z * groups.y;

@@ -1,8 +1,6 @@
-// out[t, n] += sum_j h[t, s, j] * B[l, s, j, n], in place, where l is the LoRA adapter of row t and s the segment of column n: the second
-// half of a product of low rank, whose first is lora_shrink.wgsl. out [T, N]; h [T, segments * ranks] in quads of j. B lies from vec4
-// table[l, s].y on as [4 * table[l, s].z][columns of the segment / 4]. Segments end before the quads of columns end0, end1 and n4. Rows
-// without an adapter, and segments that it does not change, are left as they are. One invocation per quad of columns of a row. Reference:
-// test/reference/lora.ts.
+// out[t, n] += sum_j h[t, s, j] * B[l, s, j, n], in place, where l is the LoRA adapter of row t and s the segment of column n
+// (lib/lora_delta.wgsl). out [T, N]. Segments end before the quads of columns end0, end1 and n4. Rows without an adapter, and segments that
+// it does not change, are left as they are. One invocation per quad of columns of a row. Reference: test/reference/lora.ts.
 override WG: u32;
 
 struct Params {
@@ -41,21 +39,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     begin = params.end0;
     end = params.end1;
   }
-  let entry = table[loras[row] * params.segments + segment];
-  if (entry.z == 0u) {
-    return;
+  let entry = entry_of(row, segment);
+  if (entry.z > 0u) {
+    out[row * params.out_stride4 + column] += delta(row, segment, entry, end - begin, column - begin);
   }
-  let width = end - begin;
-  let of_row = row * params.h_stride4 + segment * params.ranks;
-  var at = entry.y + column - begin;
-  var sum = vec4<f32>(0.0);
-  for (var j = 0u; j < entry.z; j++) {
-    let part = h[of_row + j];
-    sum += part.x * b[at];
-    sum += part.y * b[at + width];
-    sum += part.z * b[at + 2u * width];
-    sum += part.w * b[at + 3u * width];
-    at += 4u * width;
-  }
-  out[row * params.out_stride4 + column] += sum;
 }

@@ -1,3 +1,3 @@
 /** Pointwise functions by their definitions. */
-export { activation } from '../../engine/runner/plain.ts';
+export { activation, gated } from '../../engine/runner/plain.ts';
 export { clampedGate, sparseGates } from '../../engine/runner/plain/layers.ts';

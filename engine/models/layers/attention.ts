@@ -270,11 +270,8 @@ export function projectQKV(
     lora,
   }: { readonly input: NormedRows; readonly qkv: Tensor; readonly rotation?: Rotation; readonly lora?: LoraRows | undefined } & PromptRows,
 ): void {
-  if (lora && weights.lora.qkv) {
-    const x = normedRows(rec, input, rows);
-    linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows, promptFrom });
-    addLora(rec, { ...lora, x, weight: weights.lora.qkv, out: qkv, rows });
-  } else normedLinear(rec, { input, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows, promptFrom });
+  normedLinear(rec, { input, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows, promptFrom });
+  if (lora && weights.lora.qkv) addLora(rec, { ...lora, input, weight: weights.lora.qkv, out: qkv, rows });
   const { qkNorm: weight, qkNormFull: full, valueNorm: values } = weights;
   const norm = weight && { qkv, weight, heads, kvHeads: newHeads, eps: input.eps, rows };
   if (norm && weights.still && rotation) ropeNorm(rec, { ...norm, ...rotation });
@@ -306,7 +303,7 @@ export function attend(
   const { lora } = batch;
   if (lora && weights.lora.output) {
     const { loras, shrunk, ofLogits } = lora;
-    addLora(rec, { x: attended, loras: indices ? ofLogits : loras, shrunk, weight: weights.lora.output, out, rows: kept });
+    addLora(rec, { input: { x: attended }, loras: indices ? ofLogits : loras, shrunk, weight: weights.lora.output, out, rows: kept });
   }
 }
 

@@ -1,10 +1,9 @@
 /** The feed-forward half of a layer: the contract of MLPs, and MLPs with and without a gate. */
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { gateMul } from '../../ops/activation.ts';
 import type { Activation, Clamp } from '../../ops/activation.ts';
 import type { ExpertGroups, ShareRule } from '../../ops/experts.ts';
-import { gatedLinear, normedRows } from '../../ops/fused-linear.ts';
+import { gatedLinear, normedLinear, normedRows } from '../../ops/fused-linear.ts';
 import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
 import { addLora } from '../../ops/lora.ts';
@@ -163,13 +162,11 @@ export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<
       const { gateUp, activated } = ws;
       const activation = HIDDEN_ACTS[hiddenAct];
       if (lora && ofLoras.gateUp) {
-        const x = normedRows(rec, input, rows.rows);
-        linear(rec, { x, weight, bias, out: gateUp, ...rows });
-        addLora(rec, { ...lora, x, weight: ofLoras.gateUp, out: gateUp, rows: rows.rows });
-        gateMul(rec, { gateUp, out: activated, activation, rows: rows.rows });
+        normedLinear(rec, { input, weight, bias, out: gateUp, ...rows });
+        addLora(rec, { ...lora, input, weight: ofLoras.gateUp, out: gateUp, gate: { activation, out: activated }, rows: rows.rows });
       } else gatedLinear(rec, { input, weight, bias, activation, gateUp, out: activated, ...rows });
       linear(rec, { x: activated, weight: down, bias: downBias, residual, out, ...rows });
-      if (lora && ofLoras.down) addLora(rec, { ...lora, x: activated, weight: ofLoras.down, out, rows: rows.rows });
+      if (lora && ofLoras.down) addLora(rec, { ...lora, input: { x: activated }, weight: ofLoras.down, out, rows: rows.rows });
     },
   };
 }
