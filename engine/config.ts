@@ -9,7 +9,7 @@ export interface ModelSource {
   readonly id?: string;
   /** chat: sampling parameters, by their names in generation_config.json, for a model whose own files give no temperature. */
   readonly sampling?: Readonly<Record<string, number>>;
-  /** chat: LoRA adapters that requests may name, by the ids that they are served under; `path` is the folder of an adapter of PEFT. */
+  /** chat: LoRA adapters that requests may name, by the ids that they are served under; `path` is a folder of PEFT, or a GGUF file of llama.cpp. */
   readonly loras?: readonly { readonly id: string; readonly path: string }[];
 }
 

@@ -3,11 +3,12 @@ import type { Device } from '../gpu/device.ts';
 import { loraBytes, loraColumns, uploadLora } from '../ops/lora.ts';
 import type { LoraMatrices, LoraWeight } from '../ops/lora.ts';
 import type { Platform } from '../platform/platform.ts';
+import type { Json } from '../util/json.ts';
 import { sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { loraError } from '../weights/lora/lora-adapter.ts';
 import type { LoraAdapter, LoraModule, LoraSource, LoraTensor } from '../weights/lora/lora-adapter.ts';
-import { openPeft } from '../weights/lora/peft.ts';
+import { openLora } from '../weights/lora/open-lora.ts';
 
 /** Rows of a matrix [outFeatures, inFeatures] that are stacked with others: its module's name, without `.weight`. */
 export interface LoraPart {
@@ -39,11 +40,11 @@ export class LoraSet {
     this.#storedName = storedName;
   }
 
-  /** Opens adapters, does `work` with them, and closes them. */
-  static async with<T>(platform: Platform, sources: readonly LoraSource[], work: (loras: LoraSet) => Promise<T>): Promise<T> {
+  /** Opens adapters of a base model with this config.json, does `work` with them, and closes them. */
+  static async with<T>(platform: Platform, sources: readonly LoraSource[], base: Json, work: (loras: LoraSet) => Promise<T>): Promise<T> {
     const loras: LoraAdapter[] = [];
     try {
-      for (const source of sources) loras.push(await openPeft(platform, source));
+      for (const source of sources) loras.push(await openLora(platform, source, base));
       return await work(new LoraSet(loras, new Set(), (name) => name));
     } finally {
       await Promise.all(loras.map((lora) => lora.close()));

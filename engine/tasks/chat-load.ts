@@ -141,7 +141,7 @@ async function prepareFolder(
     expectCuts(definition, configJson, shape, config);
     return { load: () => loadChat(platform, opened, () => loadSplitModel(device, opened)) };
   }
-  const ofLoras = await LoraSet.with(platform, loras, async ({ bytes, columns }) => ({ bytes, columns }));
+  const ofLoras = await LoraSet.with(platform, loras, model.configJson, async ({ bytes, columns }) => ({ bytes, columns }));
   const limits = { ...limitsOn(device, shape, config, model.context), loraColumns: ofLoras.columns };
   const rows = limits.maxRunning + limits.prefillChunk;
   const kv = kvShapeOf(model, shape);
@@ -277,7 +277,7 @@ async function loadModel(
     platform.log(`${id}: matrices ${describeStored(loader.matrices)}`);
     return loaded;
   };
-  const loadWith = (checkpoint: Checkpoint): Promise<Decoder> => LoraSet.with(platform, source.loras ?? [], (loras) => load(checkpoint, loras)); // prettier-ignore
+  const loadWith = (checkpoint: Checkpoint): Promise<Decoder> => LoraSet.with(platform, source.loras ?? [], model.configJson, (loras) => load(checkpoint, loras)); // prettier-ignore
   const decoder = await withWeights(folder, (checkpoint) => allocate(device, `the weights of ${id}`, () => loadWith(checkpoint)));
   const weightBytes = device.stats.bufferBytes - before;
   const workspace = decoder.createWorkspace(

@@ -94,7 +94,7 @@ export class DecoderHarness {
     const model = await openModelFolder(createNodePlatform(), folder);
     const json = await model.json('config.json');
     const before = device.stats.bufferBytes;
-    const { decoder, columns } = await LoraSet.with(createNodePlatform(), loras, async (set) => {
+    const { decoder, columns } = await LoraSet.with(createNodePlatform(), loras, json, async (set) => {
       const load = (checkpoint: Checkpoint): Promise<Decoder> =>
         decoderFor(json).load(new WeightLoader(device, checkpoint, storage, { loras: set }), json, context);
       const loaded = await withWeights(model, load);

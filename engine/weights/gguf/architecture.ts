@@ -27,8 +27,9 @@ import {
  * OLMo's norms, after each half of a layer. An OLMo 2 file with a sliding window is an OLMo 3, in which every fourth layer has full
  * attention unless the file says otherwise (llama.cpp: models/olmo2.cpp).
  */
-function olmo(): Pick<Architecture, 'settings' | 'parts'> {
+function olmo(): Pick<Architecture, 'settings' | 'parts' | 'otherTypes'> {
   return {
+    otherTypes: ['olmo3'],
     parts: new Map([...FOUR_NORMS].filter(([stored]) => stored !== 'ffn_norm')),
     settings: (metadata, key) => (hasWindow(metadata, key) ? { model_type: 'olmo3' } : {}),
   };
@@ -43,9 +44,10 @@ function exaone4(): Pick<Architecture, 'settings' | 'parts'> {
 }
 
 /** Files of Mistral and Mixtral name the architecture llama; a sliding window tells the one, experts the other. */
-function llama(): Pick<Architecture, 'settings' | 'reads' | 'parts'> {
+function llama(): Pick<Architecture, 'settings' | 'reads' | 'parts' | 'otherTypes'> {
   const { parts, reads, settings } = expertsOnly();
   return {
+    otherTypes: ['mistral', 'mixtral'],
     parts,
     reads,
     settings: (metadata, key, sizes) => {
@@ -247,8 +249,9 @@ function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
  * Ministral 3's position-dependent query scale, and YaRN with two factors that cancel out (llama.cpp: models/mistral3.cpp). Files of
  * Mistral Small 3 have neither.
  */
-function ministral(): Pick<Architecture, 'settings'> {
+function ministral(): Pick<Architecture, 'settings' | 'otherTypes'> {
   return {
+    otherTypes: ['mistral'],
     settings: (metadata, key) => {
       const rate = metadata.number(key('attention.temperature_scale')) ?? 0;
       const rope = ropeOf(metadata, key, undefined);
@@ -327,6 +330,12 @@ export function architectureOf(metadata: Metadata): Architecture & { readonly na
   const architecture = ARCHITECTURES.get(name);
   if (architecture) return { ...architecture, name };
   return metadata.refuse(`its architecture is ${JSON.stringify(name)}; GGUF files of ${[...ARCHITECTURES.keys()].join(', ')} are read`);
+}
+
+/** The values of `model_type` that models of an architecture have; none for one that is not known. */
+export function modelTypesOf(name: string): readonly string[] {
+  const known = ARCHITECTURES.get(name);
+  return known ? [known.modelType, ...(known.otherTypes ?? [])] : [];
 }
 
 /** More layers than any model has; a file with more is damaged. */

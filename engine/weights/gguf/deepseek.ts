@@ -36,6 +36,7 @@ export function deepseek2({
   reads,
 }: Required<Pick<Architecture, 'reads' | 'parts'>>): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   return {
+    otherTypes: ['deepseek_v2'],
     latent: true,
     reads,
     parts: new Map([...parts, ...PARTS, ...SHARED]),

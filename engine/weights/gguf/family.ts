@@ -7,6 +7,8 @@ import type { RopeFactors } from './rope.ts';
 export interface Architecture {
   /** config.json's `model_type`. */
   readonly modelType: string;
+  /** Further types that `settings` may give. */
+  readonly otherTypes?: readonly string[];
   /** Rows of q and k are permuted for llama.cpp's rotary embedding: the channels of a pair are adjacent. */
   readonly permuted: boolean;
   /** config.json's `hidden_act`. */

@@ -12,8 +12,8 @@ import { ROPE_FACTORS } from './rope.ts';
 import type { RopeFactors } from './rope.ts';
 import { settingAt } from './setting-keys.ts';
 import { namedTensors } from './tensor-names.ts';
-import type { NamedTensor } from './tensor-names.ts';
 import { GgufCheckpoint, readValues } from './checkpoint.ts';
+import type { OpenPart } from './checkpoint.ts';
 import { GGUF_MAGIC } from './header.ts';
 import { readModel, withSource } from './parts.ts';
 import type { GgufModel } from './parts.ts';
@@ -60,11 +60,13 @@ function folderOf(platform: Platform, { path, id, model, config }: Opened): Mode
       return make?.() ?? {};
     },
     text: (name) => Promise.reject(missing(name)),
-    weights: (name = MODEL_WEIGHTS) => (name === MODEL_WEIGHTS ? openWeights(platform, paths, names) : Promise.reject(missing(name))),
+    weights: (name = MODEL_WEIGHTS) =>
+      name === MODEL_WEIGHTS ? openParts(platform, paths).then((parts) => new GgufCheckpoint(names, parts)) : Promise.reject(missing(name)),
   };
 }
 
-async function openWeights(platform: Platform, paths: readonly string[], names: ReadonlyMap<string, NamedTensor>): Promise<GgufCheckpoint> {
+/** Opens all parts of a file, or none. */
+export async function openParts(platform: Platform, paths: readonly string[]): Promise<readonly OpenPart[]> {
   const sources: ByteSource[] = [];
   try {
     for (const path of paths) sources.push(await platform.open(path));
@@ -72,7 +74,7 @@ async function openWeights(platform: Platform, paths: readonly string[], names: 
     await Promise.all(sources.map((source) => source.close()));
     throw error;
   }
-  return new GgufCheckpoint(names, sources.map((source, part) => ({ path: paths[part]!, source }))); // prettier-ignore
+  return sources.map((source, part) => ({ path: paths[part]!, source }));
 }
 
 /** Reads the rotary factors' tensors; undefined in a model without them. */

@@ -9,8 +9,9 @@ import { SHARED } from './shared-experts.ts';
 const MULTIPLIERS = ['embedding_multiplier', 'residual_multiplier', 'attention_multiplier', 'logits_scaling'] as const;
 
 /** Granite 3, and the models of Granite 4 that have attention in every layer and no experts. */
-export function granite(): Pick<Architecture, 'settings' | 'reads'> {
+export function granite(): Pick<Architecture, 'settings' | 'reads' | 'otherTypes'> {
   return {
+    otherTypes: ['granitemoehybrid'],
     reads: MULTIPLIERS.map((name) => KEYS[name]),
     settings: (metadata, key, { headDim, layers }) => {
       const settings = multipliers(metadata, key, headDim);

@@ -4,7 +4,7 @@ import { EngineError } from '../../errors.ts';
 /** Adapters that are loaded with a model, by the ids that requests name them by. */
 export interface LoraSource {
   readonly id: string;
-  /** Folder of an adapter of PEFT. */
+  /** A folder of PEFT, a GGUF file, or a folder with one. */
   readonly path: string;
 }
 

@@ -42,7 +42,11 @@ export async function openPeft(platform: Platform, source: LoraSource): Promise<
 async function configOf(platform: Platform, source: LoraSource): Promise<Json> {
   const path = platform.join(source.path, CONFIG);
   if (await platform.exists(path)) return readJsonFile(platform, path);
-  throw loraError('invalid_model', source, `file not found: ${path}; expected a folder with ${CONFIG} and ${WEIGHTS}, as PEFT saves it`);
+  throw loraError(
+    'invalid_model',
+    source,
+    `file not found: ${path}; expected a folder with ${CONFIG} and ${WEIGHTS}, as PEFT saves it, or a GGUF file`,
+  );
 }
 
 async function withoutWeights(platform: Platform, path: string): Promise<string> {
