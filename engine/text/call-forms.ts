@@ -6,6 +6,7 @@ import type { CallPart, TaggedCall, Tools, WholeCall } from './json-call.ts';
 import { readKeyedCall } from './keyed-call.ts';
 import { readGemmaCall, readPythonCalls } from './loose-values.ts';
 import { MistralCall } from './mistral-call.ts';
+import { readNamedCalls } from './named-call.ts';
 import { XmlCall } from './xml-call.ts';
 
 /** One syntax of tool calls: how they are recognised in an answer, and how a grammar or a prompt writes them. */
@@ -25,6 +26,8 @@ export interface CallTag {
   readonly close?: string;
   /** A closing tag that models may write after the call although they did not write its opening one. */
   readonly stray?: string;
+  /** Calls begin within reasoning too, which ends there. */
+  readonly endsThoughts?: boolean;
   /** Makes a parser for one call, given the tools offered. */
   readonly read: (tools: Tools) => TaggedCall;
 }
@@ -86,6 +89,14 @@ const SEED: CallForm = {
   writing: { ...HERMES.writing, call: inTags('<seed:tool_call>', '</seed:tool_call>') },
 };
 
+/** Apertus's list of calls, each an object with the tool's name as its one key. */
+const NAMED = listed('<|tools_prefix|>', '<|tools_suffix|>', buffered(readNamedCalls, readJsonCalls));
+const APERTUS: CallForm = {
+  ...NAMED,
+  tags: [{ ...NAMED.tags[0], endsThoughts: true }],
+  writing: { ...NAMED.writing, call: (name) => [`{${JSON.stringify(name)}: `, '}'] },
+};
+
 /** DeepSeek's calls, with what stands before and behind the arguments of each. */
 function deepSeek(head: (name: string) => string, tail: string): CallForm {
   const { begin, end, call, separator, callEnd } = DEEPSEEK_MARKS;
@@ -121,6 +132,7 @@ const FORMS: readonly { readonly marks: readonly string[]; readonly token?: stri
   { marks: ['<function_calls>'], form: listed('<function_calls>', '</function_calls>', buffered(readPythonCalls, readJsonCalls)) },
   { marks: ['<seed:tool_call>'], form: SEED },
   { marks: ['<minimax:tool_call>'], form: listed('<minimax:tool_call>', '</minimax:tool_call>', buffered(readInvokeCalls, readJsonCalls)) },
+  { marks: ['<|tools_prefix|>'], form: APERTUS },
   { marks: ['<TOOLCALL>'], form: listed('<TOOLCALL>', '</TOOLCALL>', buffered(readJsonCalls)) },
   { marks: ['<tool_call>', '<function='], form: { ...HERMES, tags: [HERMES_TAG, { open: '<function=', stray: '</tool_call>', read: (tools) => new XmlCall(tools, '<function=') }] } },
   { marks: ['<tool_call>', '<arg_key>'], form: { ...HERMES, tags: [{ ...HERMES_TAG, read: buffered(readKeyedCall, readJsonCalls) }] } },

@@ -21,6 +21,8 @@ const OPEN_END = '\u{f8fe}\u{f8ff}\u{f8fe}';
 
 /** Known tags of reasoning. A model uses the first whose opening token is in its vocabulary. */
 const THOUGHTS: readonly ThoughtTags[] = [
+  // Apertus, whose vocabulary has the next ones too, unused.
+  { open: '<|inner_prefix|>', close: '<|inner_suffix|>', tokens: ['<|inner_prefix|>', '<|inner_suffix|>'] },
   THINK,
   { open: '<|channel>thought', close: '<channel|>', tokens: ['<|channel>', '<channel|>'] },
   { open: '<|START_THINKING|>', close: '<|END_THINKING|>', tokens: ['<|START_THINKING|>', '<|END_THINKING|>'] },

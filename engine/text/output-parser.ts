@@ -183,11 +183,13 @@ export class OutputParser implements AnswerParser {
     if (this.#call) return this.#stepCall(events, this.#call);
     if (this.#untagged) return this.#stepUntagged(this.#untagged);
     if (this.#overdue !== undefined) return this.#stepOverdue(this.#overdue);
-    const calls = this.#isHeld && this.#spoke ? [] : this.#callTags;
     const { open, close } = this.#thoughts ?? {};
-    const tags = this.#state === 'reasoning' ? [close!] : [...(open === undefined ? [] : [open]), ...calls.map((tag) => tag.open)];
+    const isThought = this.#state === 'reasoning';
+    const calls = this.#isHeld && this.#spoke ? [] : this.#callTags.filter((tag) => !isThought || tag.endsThoughts);
+    const ofThoughts = isThought ? close : open;
+    const tags = [...(ofThoughts === undefined ? [] : [ofThoughts]), ...calls.map((tag) => tag.open)];
     const found = firstTag(this.#held, tags);
-    const kind = this.#state === 'reasoning' ? 'reasoning' : 'content';
+    const kind = isThought ? 'reasoning' : 'content';
     if (!found) {
       const keep = partialTag(this.#held, tags);
       this.#emit(events, kind, this.#held.slice(0, this.#held.length - keep));
@@ -197,7 +199,7 @@ export class OutputParser implements AnswerParser {
     this.#emit(events, kind, this.#held.slice(0, found.at));
     this.#held = this.#held.slice(found.at + found.tag.length);
     this.#trim = true;
-    const tag = this.#state === 'reasoning' ? undefined : calls.find(({ open: begin }) => begin === found.tag);
+    const tag = calls.find(({ open: begin }) => begin === found.tag);
     if (tag) {
       this.#state = 'call';
       this.#call = { tag, reader: tag.read(this.#tools!) };

@@ -40,7 +40,8 @@ const MOST_WRONG = 4096;
  * becomes `{}` otherwise. Refusing it would end the conversation, since clients send it again with every turn.
  */
 export function callReader(source: string): (call: unknown) => unknown {
-  const showsText = !takesCalls(source) || /arguments['"\]]*\s+is\s+(?:not\s+)?string/.test(source);
+  const joinsText = takesCalls(source) && joinsArguments(source);
+  const showsText = joinsText || !takesCalls(source) || /arguments['"\]]*\s+is\s+(?:not\s+)?string/.test(source);
   let [left, wrong] = [MENDED_CHARACTERS, 0];
   const mend = (text: string): string | undefined => {
     wrong++;
@@ -55,9 +56,24 @@ export function callReader(source: string): (call: unknown) => unknown {
     // Some clients encode arguments as JSON twice; the AI SDK does so when it could not parse them.
     const written = typeof said === 'string' ? said : text;
     const read = typeof said === 'string' ? readArguments(said) : said;
-    const shown = showsText && written.trim() !== '' ? written : {};
-    return { ...call, function: { ...call['function'], arguments: isObject(read) ? read : shown } };
+    const shown = showsText && written.trim() !== '' ? written : joinsText ? '{}' : {};
+    const given = isObject(read) ? (joinsText ? spelled(written, read) : read) : shown;
+    return { ...call, function: { ...call['function'], arguments: given } };
   };
+}
+
+/** Whether a template joins arguments to other text without asking what they are, as Apertus's does: they have to be text. */
+const joinsArguments = (source: string): boolean =>
+  /\+\s*[\w.'"[\]]*arguments['"\]]*\s*\+/.test(source) && !/arguments['"\]]*\s+is\s/.test(source);
+
+/** Arguments as a client writes them, if they are JSON without mending. */
+function spelled(written: string, read: unknown): string {
+  try {
+    JSON.parse(written);
+    return written;
+  } catch {
+    return JSON.stringify(read);
+  }
 }
 
 interface PlainCall {

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { callFormOf, HERMES } from '../../engine/text/call-forms.ts';
 import { JsonScan } from '../../engine/text/json-scan.ts';
-import { OutputParser } from '../../engine/text/output-parser.ts';
+import { OutputParser, merge } from '../../engine/text/output-parser.ts';
 import type { OutputEvent, OutputParserOptions } from '../../engine/text/output-parser.ts';
 
 const TOOLS = ['weather', 'time', 'run'];
@@ -30,6 +30,8 @@ const TEMPLATES = {
     "{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'+ tool['function']['name'] + '<｜tool▁sep｜>' + tool['function']['arguments'] + '<｜tool▁call▁end｜>'}}",
   miniMax:
     '{%- set toolcall_begin_token = \'<minimax:tool_call>\' -%}<invoke name="tool-name-1">\n<parameter name="param-key-1">param-value-1</parameter>',
+  apertus:
+    "{%- set tool_calls_token = '<|tools_prefix|>' -%}{%- set end_tool_calls_token = '<|tools_suffix|>' -%}{{- '{\"' + function.name + '\": ' + function.arguments + '}' }}",
   granite: 'respond only with <|tool_call|> followed by a JSON list of tools used',
 } as const;
 
@@ -86,6 +88,12 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['deepSeek', 'I look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{"city": "Perth"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>time\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['weather', '{"city":"Perth"}'], now], 'I look.'],
   ['deepSeek', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>run\n```json\n{"code": "```json\\n1```"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['run', '{"code":"```json\\n1```"}']]],
   ['deepSeek31', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{"city": "Perth"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [['weather', '{"city":"Perth"}'], now]],
+  ['apertus', 'I look.<|tools_prefix|>[{"weather": {"city": "Perth"}}, {"time": {}}]<|tools_suffix|>', [perth, now], 'I look.'],
+  ['apertus', '<|tools_prefix|>[{"run": {"code": "[{\\"time\\":\\n\\n {}},\\n 1]<|tools_suffix", "n": [1, {"x": 2}], "e": []}}]', [['run', '{"code": "[{\\"time\\":\\n\\n {}},\\n 1]<|tools_suffix", "n": [1, {"x": 2}], "e": []}']]],
+  ['apertus', '<|tools_prefix|>{"time": {}}<|tools_suffix|>', [now]],
+  ['apertus', '<|tools_prefix|>[{"name": "weather", "arguments": {"city": "Perth"}}]<|tools_suffix|>', [perth]],
+  ['apertus', '<|tools_prefix|>[{"weather": {"city": "Perth"}, "time": {}}]<|tools_suffix|>', [], '<|tools_prefix|>[{"weather": {"city": "Perth"}, "time": {}}]<|tools_suffix|>'],
+  ['apertus', '<|tools_prefix|>[{"tides": {}}, {"time": {}}]<|tools_suffix|>', [], '<|tools_prefix|>[{"tides": {}}, {"time": {}}]<|tools_suffix|>'],
   ['miniMax', 'I look.\n<minimax:tool_call>\n<invoke name="weather">\n<parameter name="city">Perth</parameter>\n</invoke>\n<invoke name="time">\n</invoke>\n</minimax:tool_call>', [perth, now], 'I look.\n'],
   ['miniMax', '<minimax:tool_call>\n<invoke name="run">\n<parameter name="code">a\n  <b></parameter></b> "</invoke>"</parameter>\n</invoke>\n</minimax:tool_call>', [['run', '{"code": "a\\n  <b></parameter></b> \\"</invoke>\\""}']]],
   ['miniMax', '<minimax:tool_call>[{"name": "weather", "arguments": {"city": "Perth"}}]</minimax:tool_call>', [perth]],
@@ -207,6 +215,22 @@ describe('forms of calls', () => {
       const options = { form: callFormOf(TEMPLATES[name], none), single: true };
       for (const pieces of cuts(text)) expect(parse(pieces, options).calls).toEqual(calls.slice(0, 1));
     }
+  });
+
+  test('calls of Apertus begin within its thoughts too, which those of other models do not', () => {
+    const events = (name: keyof typeof TEMPLATES, pieces: readonly string[]): OutputEvent[] => {
+      const tags = { open: '<|inner_prefix|>', close: '<|inner_suffix|>', tokens: [] };
+      const parser = new OutputParser({ tools: TOOLS, form: callFormOf(TEMPLATES[name], none), reasoning: { opened: false, tags } });
+      return merge([...pieces.flatMap((piece) => parser.push(piece)), ...parser.finish()]);
+    };
+    const [thought, time] = ['Which hour is it?', '[{"time": {}}]'];
+    const called: OutputEvent[] = [{ type: 'reasoning', text: thought }, { type: 'call', index: 0, name: 'time' }, { type: 'arguments', index: 0, text: '{}' }]; // prettier-ignore
+    for (const pieces of cuts(`<|inner_prefix|>${thought}<|tools_prefix|>${time}<|tools_suffix|>`))
+      expect(events('apertus', pieces)).toEqual(called);
+    for (const pieces of cuts(`<|inner_prefix|>${thought}<|inner_suffix|><|tools_prefix|>${time}`))
+      expect(events('apertus', pieces)).toEqual(called);
+    const text = `${thought}<TOOLCALL>[{"name": "time", "arguments": {}}]</TOOLCALL>`;
+    for (const pieces of cuts(`<|inner_prefix|>${text}`)) expect(events('nemotronNano2', pieces)).toEqual([{ type: 'reasoning', text }]);
   });
 
   test('arguments of newer Mistral models come as they are written', () => {

@@ -57,6 +57,20 @@ describe('ChatTemplate', () => {
     expect(template.render(messages)).toBe('<assistant><seed:tool_call>f<tool>12');
   });
 
+  test('Apertus thinks in tags of its own, though its vocabulary has those of others, and its calls and their results stand in the answer', () => {
+    const source = "{% for m in messages %}{{ m.content }}{% if m.tool_calls %}{{ '<|tools_prefix|>[' }}{% for c in m.tool_calls %}{{- '{\"' + c.function.name + '\": ' + c.function.arguments + '}' }}{% endfor %}{{ ']<|tools_suffix|>' }}{% endif %}{% if m.role == 'tool' %} is a result{% endif %}{% endfor %}{% if tools %}tools{% endif %}"; // prettier-ignore
+    const template = new ChatTemplate(source, {}, (token) => ['<think>', '<|inner_prefix|>'].includes(token));
+    expect(template.thoughts).toMatchObject({ open: '<|inner_prefix|>', close: '<|inner_suffix|>' });
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"city": "Perth"}' } };
+    const messages: ChatMessage[] = [{ role: 'assistant', content: '', tool_calls: [call] }, { role: 'tool', content: '12', tool_call_id: 'a' }]; // prettier-ignore
+    expect(template.render(messages)).toBe('<|tools_prefix|>[{"f": {"city": "Perth"}}]<|tools_suffix|>12 is a result');
+    const written = (text: string): string => template.render([{ role: 'assistant', content: '', tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }]); // prettier-ignore
+    expect(written('{"n":1.0}')).toContain('{"f": {"n":1.0}}');
+    expect(written("{'city': 'Perth',}")).toContain('{"f": {"city":"Perth"}}');
+    expect(written('nobody reads this')).toContain('{"f": nobody reads this}');
+    expect(written('')).toContain('{"f": {}}');
+  });
+
   test.each<[string, ChatMessage['content'], string]>([
     ['a text', 'The fox', 'The fox'],
     ['a text that ends in blanks', ' The fox \n', ' The fox'],
