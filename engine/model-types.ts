@@ -47,6 +47,7 @@ export const MODEL_TYPES = {
   gemma3n_text: { task: 'chat', family: 'gemma3n' },
   gemma4: { task: 'chat', family: 'gemma4' },
   gemma4_text: { task: 'chat', family: 'gemma4' },
+  apertus: { task: 'chat', family: 'apertus' },
   arcee: { task: 'chat', family: 'arcee' },
   olmo2: { task: 'chat', family: 'olmo' },
   olmo3: { task: 'chat', family: 'olmo' },

@@ -3,6 +3,7 @@ import { expectFamily } from '../model-types.ts';
 import type { FamilyOf } from '../model-types.ts';
 import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
+import { APERTUS } from './apertus/apertus.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { COHERE } from './cohere/cohere.ts';
 import { DEEPSEEK } from './deepseek/deepseek.ts';
@@ -53,6 +54,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   gemma: GEMMA,
   gemma3n: GEMMA3N,
   gemma4: GEMMA4,
+  apertus: APERTUS,
   arcee: ARCEE,
   cohere: COHERE,
   deepseek: DEEPSEEK,

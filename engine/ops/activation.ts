@@ -167,6 +167,27 @@ export function mulSigmoid(rec: Recorder, { x, gate, rows }: { x: Tensor; gate: 
   rec.dispatch(MUL_SIGMOID, { overrides: { WG } }, { gate, x }, { count4 }, [ceilDiv(count4, WG)]);
 }
 
+export const XIELU = defineKernel({
+  file: 'activation/xielu.wgsl',
+  fragments: () => ['lib/grid.wgsl'],
+  bindings: { x: 'update' },
+  params: { count: 'u32', alpha_p: 'f32', alpha_n: 'f32', beta: 'f32', eps: 'f32' },
+  overrides: { WG: 'u32' },
+});
+
+/** What xIELU multiplies with above zero (`alphaP`) and below it (`alphaN`, up to `eps`, which is negative), and its slope at zero, `beta`. */
+export interface XieluCurve {
+  readonly alphaP: number;
+  readonly alphaN: number;
+  readonly beta: number;
+  readonly eps: number;
+}
+
+/** x = xIELU(x) of the first `count` values, in place (https://arxiv.org/abs/2411.13010, Apertus's MLP). */
+export function xielu(rec: Recorder, { x, count = x.size, alphaP, alphaN, beta, eps }: { x: Tensor; count?: number } & XieluCurve): void {
+  rec.dispatch(XIELU, { overrides: { WG } }, { x }, { count, alpha_p: alphaP, alpha_n: alphaN, beta, eps }, [ceilDiv(count, WG)]);
+}
+
 export const SOFT_CAP = defineKernel({
   file: 'activation/soft_cap.wgsl',
   fragments: () => ['lib/grid.wgsl'],

@@ -262,7 +262,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   gate_mul: gateSizes, gate_clamped: gateSizes,
   gate_sparse: ({ p }) => ({ bytes: { gate_up: 2 * f32(p['rows']!, p['columns']!), out: f32(p['rows']!, p['columns']!) } }),
   gate_slice: ({ p }) => ({ bytes: { gate: f32(p['rows']!, 4 * p['columns4']!), x: f32(p['rows']!, 4 * p['columns4']!), out: f32(p['rows']!, 4 * p['columns4']!) } }),
-  activate: elements((p) => p['count']!, 'x', 'out'), soft_cap: elements((p) => p['count']!, 'x'), mul_sigmoid: elements((p) => 4 * p['count4']!, 'x'),
+  activate: elements((p) => p['count']!, 'x', 'out'), soft_cap: elements((p) => p['count']!, 'x'), xielu: elements((p) => p['count']!, 'x'), mul_sigmoid: elements((p) => 4 * p['count4']!, 'x'),
   binary: elements((p) => p['count']!, 'a', 'out'),
   average_leaky: (d) => ({ bytes: { parts: Math.min(d.b['parts']!.byteLength, f32(4 * d.p['count4']!, d.v['PARTS']!)), out: f32(4 * d.p['count4']!) } }),
   gather_rows: ({ p }) => ({ bytes: { x: f32(p['rows']!, 4 * p['c4']!), out: f32(p['rows']!, 4 * p['c4']!) } }),

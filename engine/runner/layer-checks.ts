@@ -1,6 +1,6 @@
 /** Self-test cases of kernels that some families of chat models need: norms of heads, other gates, streams, and gathering rows. */
 import type { Kernel } from '../gpu/kernel.ts';
-import { GATE_CLAMPED, GATE_SLICE, GATE_SPARSE, MUL_SIGMOID, SOFT_CAP, gateClamped, gateSlice, gateSparse, mulSigmoid, softCap } from '../ops/activation.ts'; // prettier-ignore
+import { GATE_CLAMPED, GATE_SLICE, GATE_SPARSE, MUL_SIGMOID, SOFT_CAP, XIELU, gateClamped, gateSlice, gateSparse, mulSigmoid, softCap, xielu } from '../ops/activation.ts'; // prettier-ignore
 import { BINARY, add, mul } from '../ops/elementwise.ts';
 import { MATCH_RMS, matchRms } from '../ops/norm.ts';
 import { QK_NORM, ROPE_NORM, qkNorm, ropeFrequencies, ropeNorm, ropeTable } from '../ops/rope.ts';
@@ -114,6 +114,12 @@ const checkCap: CheckMaker = (_, bench) => {
   return { record: (rec) => softCap(rec, { x: x.tensor, cap }), out: x.tensor, expected, tolerance: 1e-8 };
 };
 
+const checkXielu: CheckMaker = (_, bench) => {
+  const [x, curve] = [bench.floats([ROWS * COLUMNS], 3), { alphaP: 0.8, alphaN: 0.9, beta: 0.5, eps: -1e-6 }];
+  const expected = x.values.map((value) => layers.xielu(value, curve));
+  return { record: (rec) => xielu(rec, { x: x.tensor, ...curve }), out: x.tensor, expected, tolerance: 1e-8 };
+};
+
 /** The second operand is a row that repeats. */
 const checkBinary: CheckMaker = ({ overrides = {} }, bench) => {
   const [a, b, out] = [bench.floats([ROWS, COLUMNS]), bench.floats([COLUMNS]), bench.out([ROWS, COLUMNS])];
@@ -181,6 +187,7 @@ export const LAYER_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [GATE_CLAMPED, checkClamped],
   [MUL_SIGMOID, checkSigmoid],
   [SOFT_CAP, checkCap],
+  [XIELU, checkXielu],
   [BINARY, checkBinary],
   [PREDICT_STREAMS, checkPredict],
   [CORRECT_STREAMS, checkCorrect],

@@ -188,6 +188,7 @@ test('every architecture is of a model that has a decoder', async () => {
       [`${name}.rope.dimension_count`]: u32(8),
       [`${name}.expert_gating_func`]: u32(2),
     };
+    const curves = Object.fromEntries(['alpha_p', 'alpha_n', 'beta', 'eps'].map((number) => [`xielu.${number}`, f32(0.5)] as const));
     const growing = {
       [`${name}.attention.temperature_scale`]: f32(0.1),
       [`${name}.rope.scaling.type`]: text('yarn'),
@@ -202,6 +203,7 @@ test('every architecture is of a model that has a decoder', async () => {
       ...(name.startsWith('lfm2') && convolutions),
       ...(/^granitehybrid$|^nemotron_h|^falcon-h1$/.test(name) && mamba),
       ...(name === 'mistral3' && growing),
+      ...(name === 'apertus' && curves),
       ...(/^deepseek2$|^minicpm3$/.test(name) && latent),
       ...(/^gemma(3n|4)$/.test(name) && windows),
     };

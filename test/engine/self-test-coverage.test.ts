@@ -185,6 +185,7 @@ const FAMILIES = [
   'parley-speech',
   'parley-transcribe',
   'silero-vad',
+  'apertus',
   'deepseek_v3',
   'ernie4_5_moe',
   'gemma3n',

@@ -1,10 +1,20 @@
-import { ACTIVATIONS, activate, gateClamped, gateMul, gateSlice, gateSparse, mulSigmoid, softCap } from '../../engine/ops/activation.ts';
+import {
+  ACTIVATIONS,
+  activate,
+  gateClamped,
+  gateMul,
+  gateSlice,
+  gateSparse,
+  mulSigmoid,
+  softCap,
+  xielu,
+} from '../../engine/ops/activation.ts';
 import type { Activation } from '../../engine/ops/activation.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { placeOf } from '../../engine/ops/weight-place.ts';
-import { activation as activationReference, clampedGate, sparseGates } from '../reference/activation.ts';
+import { activation as activationReference, clampedGate, sparseGates, xielu as xieluReference } from '../reference/activation.ts';
 import { embedding as embeddingReference } from '../reference/embedding.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
@@ -159,6 +169,27 @@ cases.push({
     };
   },
 });
+for (const count of SIZES) {
+  for (const curve of [
+    { alphaP: 0.8, alphaN: 0.9, beta: 0.5, eps: -1e-6 },
+    { alphaP: 1.75, alphaN: 3.5, beta: 0.25, eps: -0.3 },
+  ]) {
+    cases.push({
+      name: `xielu bends ${count} of ${count + 5} values from -12 to 12, and values near 0, with eps ${curve.eps}`,
+      build(rng) {
+        const x = randomTensor(rng, [count + 5], 12);
+        // Where the exponential less one is next to nothing.
+        x.values.forEach((value, i) => i % 3 === 1 && (x.values[i] = value / 1000));
+        return {
+          inputs: {},
+          outputs: { x: { dtype: 'f32', shape: [count + 5], initial: x.values } },
+          run: (rec, t) => xielu(rec, { x: t['x']!, ...curve, count }),
+          expected: { x: Float64Array.from(x.values, (value, i) => (i < count ? xieluReference(value, curve) : value)) },
+        };
+      },
+    });
+  }
+}
 for (const columns of SIZES) {
   for (const [name, op] of [
     ['add', add],

@@ -95,12 +95,12 @@ const EXAONE = {
   'self_attn.k_norm': 'attn_k_norm',
 }; // prettier-ignore
 
-/** Divisors of the frequencies of heads of 16 channels: of those that turn less than once in 32 positions 16, of fast ones 1. */
-function llama3Factors(): StoredTensor {
+/** Divisors of the frequencies of heads of 16 channels: of those that turn less than once in 32 positions `most`, of fast ones 1. */
+function llama3Factors(most: number): StoredTensor {
   const factors = Array.from({ length: 8 }, (_, i) => {
     const turns = (32 * 1e4 ** (-i / 8)) / (2 * Math.PI);
     const smooth = (turns - 1) / 3;
-    return turns > 4 ? 1 : turns < 1 ? 16 : 1 / ((1 - smooth) / 16 + smooth);
+    return turns > 4 ? 1 : turns < 1 ? most : 1 / ((1 - smooth) / most + smooth);
   });
   return floats(Float32Array.from(factors), [8]);
 }
@@ -111,11 +111,37 @@ test('exaone4: layers with a window rotate by factors, the others do not: the lo
     ...FIVE, block_count: u32(3), 'attention.layer_norm_rms_epsilon': f32(1e-5), 'attention.sliding_window': u32(11),
     'attention.sliding_window_pattern': { type: 'bools', value: [true, false, true] },
   }); // prettier-ignore
-  await expectFixtureLogits(device, 'exaone4', ggufFile({ metadata, tensors: { ...tensors, 'rope_freqs.weight': llama3Factors() } }));
+  await expectFixtureLogits(device, 'exaone4', ggufFile({ metadata, tensors: { ...tensors, 'rope_freqs.weight': llama3Factors(16) } }));
 });
 
 test('exaone4 without a window: all layers rotate: the logits are transformers', async () => {
   const tensors = await converted('exaone4-full', { top: TOP, parts: EXAONE });
   const metadata = metadataOf('exaone4', { ...COMMON, 'attention.layer_norm_rms_epsilon': f32(1e-5) });
   await expectFixtureLogits(device, 'exaone4-full', ggufFile({ metadata, tensors }));
+});
+
+const XIELU = { alpha_p: 'xielu_alpha_p', alpha_n: 'xielu_alpha_n', beta: 'xielu_beta', eps: 'xielu_eps' };
+
+test('apertus: numbers of the activation among the settings, positions scaled by factors: the logits are transformers', async () => {
+  const parts = {
+    ...PARTS, attention_layernorm: 'attn_norm', feedforward_layernorm: 'ffn_norm', 'self_attn.q_norm': 'attn_q_norm', 'self_attn.k_norm': 'attn_k_norm',
+    ...Object.fromEntries(Object.entries(XIELU).map(([name, stored]) => [`mlp.act_fn.${name}`, stored])),
+  }; // prettier-ignore
+  const all = await converted('apertus', { top: TOP, parts });
+  const isNumber = (name: string): boolean => name.includes('xielu');
+  const tensors = Object.fromEntries(Object.entries(all).filter(([name]) => !isNumber(name)));
+  const numberOf = (name: string): number => new Float32Array(all[name]!.data.slice().buffer)[0]!;
+  const numbers = Object.entries(XIELU).map(
+    ([name, stored]) =>
+      [`xielu.${name}`, { type: 'f32s', value: [0, 1, 2].map((layer) => numberOf(`blk.${layer}.${stored}.weight`)) }] as const,
+  );
+  const metadata = metadataOf('apertus', {
+    ...COMMON, block_count: u32(3), embedding_length: u32(32), feed_forward_length: u32(96), 'attention.key_length': u32(16),
+    'attention.value_length': u32(16), 'rope.dimension_count': u32(16), 'attention.layer_norm_rms_epsilon': f32(1e-5),
+  }); // prettier-ignore
+  const file = (settings: Readonly<Record<string, Stored>>): Uint8Array => ggufFile({ metadata: { ...metadata, ...settings }, tensors: { ...tensors, 'rope_freqs.weight': llama3Factors(8) } }); // prettier-ignore
+  await expectFixtureLogits(device, 'apertus', file(Object.fromEntries(numbers)));
+  await expect(expectFixtureLogits(device, 'apertus', file(Object.fromEntries(numbers.slice(1))))).rejects.toThrow(
+    /xielu.alpha_p is missing/,
+  );
 });

@@ -1,8 +1,8 @@
 """Writes test/fixtures/config-fields.json: what transformers makes of config.json, for every model of test/fixtures/llama-tiny-random.
 
-    python test/tools/dump_config_fields.py
+    python test/tools/dump_config_fields.py [NAME...]  all models, or some, whose lines are written anew
 
-Needs torch and transformers. For each model:
+Needs torch and transformers; for some models alone, the version of transformers that the file names. For each model:
 
 * `reads`: the fields that the model's code reads while it is made and computes a prompt
 * `absent`: for each field of the file, what transformers changes where the field is not there; null where it refuses
@@ -96,6 +96,12 @@ ROPES = {
     "mixtral": [dict(NO_ROPE), dict(rope_parameters=YARN)],
     "granitemoe": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0)],
     "olmoe": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
+    # Not rope_theta alone: transformers 5 takes 12,000,000 whatever it says, unlike the transformers 4 of such files.
+    "apertus": [
+        dict(NO_ROPE),
+        dict(NO_ROPE, rope_theta=7000.0, rope_scaling=dict(LLAMA3, rope_theta=7000.0, original_max_position_embeddings=64)),
+        dict(rope_parameters=dict(rope_type="default", rope_theta=7000.0)),
+    ],
     "flex_olmo": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "lfm2": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
     "lfm2_moe": [dict(NO_ROPE), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
@@ -215,8 +221,12 @@ def rotations(settings):
 
 
 def main():
-    found = {}
-    for folder in sorted(path for path in MODELS.iterdir()):
+    written_before = json.loads((FIXTURES / "config-fields.json").read_text())
+    chosen = sys.argv[1:]
+    if chosen and written_before["transformers"] != transformers.__version__:
+        sys.exit(f"config-fields.json is of transformers {written_before['transformers']}, this is {transformers.__version__}: write all models")
+    found = dict(written_before["models"]) if chosen else {}
+    for folder in sorted(path for path in MODELS.iterdir() if not chosen or path.name in chosen):
         settings = json.loads((folder / "config.json").read_text(), object_hook=special_float)
         settings = {key: value for key, value in settings.items() if key not in LABELS - {"model_type"}}
         whole = written(settings)
@@ -227,7 +237,7 @@ def main():
             ropes.append(dict(fields=change, rotations=rotations({key: value for key, value in changed.items() if value is not None})))
         found[folder.name] = dict(reads=fields_read(settings), absent=absent, ropes=ropes)
         print(folder.name, len(found[folder.name]["reads"]), "fields", len(ropes), "ropes")
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in found.items()]
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(found.items())]
     (FIXTURES / "config-fields.json").write_text('{"transformers": %s,\n"models": {\n%s\n}}\n' % (json.dumps(transformers.__version__), ",\n".join(lines)))
 
 

@@ -502,6 +502,14 @@ MODELS = {
         COMMON, model_type="flex_olmo", seed=51, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=32,
         num_experts=5, num_experts_per_tok=2, tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
+    # The shape of Apertus: norms of heads, an MLP without a gate whose activation has numbers of its own in each layer, Llama 3.1's position scaling with an
+    # original context the prompt exceeds; three query heads on one of keys; rows of whole blocks.
+    "apertus": dict(
+        COMMON, model_type="apertus", seed=71, hidden_size=32, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, head_dim=16, intermediate_size=96,
+        tie_word_embeddings=False, rope_parameters=dict(
+            rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32,
+        ),
+    ),
 }
 
 
@@ -556,6 +564,9 @@ def randomise(model, seed):
         for name, buffer in model.named_buffers():
             if name.endswith("layer_scalar"):
                 buffer.copy_((1 + 0.3 * torch.randn(buffer.shape, generator=generator)).half().float())
+            # Of xIELU, whose learned numbers are parameters.
+            if name.endswith(("act_fn.beta", "act_fn.eps")):
+                buffer.copy_(((0.5 if name.endswith("beta") else -0.2) * (1 + 0.3 * torch.randn(buffer.shape, generator=generator))).half().float())
             if name.endswith(("expert_bias", "e_score_correction_bias")):
                 buffer.copy_((0.3 * torch.randn(buffer.shape, generator=generator)).half().float())
 

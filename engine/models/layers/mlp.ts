@@ -24,9 +24,14 @@ export interface MlpConfig {
   readonly mlpBias?: boolean | undefined;
   /** The activation of an MLP without a gate, in families whose files choose it; absent = that of the kind of MLP. */
   readonly activation?: Activation | undefined;
+  /** By layer, the numbers of its activation where they are no tensors (xielu-mlp.ts); absent = they are. */
+  readonly curves?: readonly StoredCurve[] | undefined;
   /** Mixture of experts; absent = all layers are dense. */
   readonly experts?: ExpertsConfig | undefined;
 }
+
+/** The numbers of a layer's xIELU as checkpoints store them: softplus makes the slopes of them. */
+export type StoredCurve = Readonly<Record<'alpha_p' | 'alpha_n' | 'beta' | 'eps', number>>;
 
 export interface ExpertsConfig {
   readonly count: number;

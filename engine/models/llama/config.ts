@@ -31,6 +31,7 @@ const THETAS: Readonly<Record<string, number>> = {
   gpt_oss: 150_000,
   ernie4_5: 500_000,
   flex_olmo: 500_000,
+  apertus: 12e6,
 };
 /** Types that rotate a part of a head's channels where the file says so. */
 const PARTIAL = ['phi', 'phi3', 'stablelm', 'nemotron', 'glm', 'glm4', 'gpt_neox'];
@@ -40,6 +41,7 @@ const WITHOUT_WINDOWS = [
   'llama',
   'granite',
   'granitemoehybrid',
+  'apertus',
   'arcee',
   'olmo2',
   'olmoe',

@@ -14,6 +14,14 @@ export function clampedGate(gate: number, up: number, { alpha, limit }: { readon
   return ((Math.max(-limit, Math.min(up, limit)) + 1) * kept) / (1 + Math.exp(-alpha * kept));
 }
 
+/** xIELU of x: alphaP x^2 + beta x above zero, alphaN (exp(min(x, eps)) - 1 - x) + beta x elsewhere. */
+export function xielu(
+  x: number,
+  { alphaP, alphaN, beta, eps }: { readonly alphaP: number; readonly alphaN: number; readonly beta: number; readonly eps: number },
+): number {
+  return beta * x + (x > 0 ? alphaP * x * x : alphaN * (Math.expm1(Math.min(x, eps)) - x));
+}
+
 /** x with the root mean square of each row of `like`. */
 export function matchRms(x: ArrayLike<number>, like: ArrayLike<number>, rows: number, columns: number, floor: number): Float64Array {
   const meanSquare = (values: ArrayLike<number>, row: number): number =>

@@ -1,6 +1,7 @@
 /** GGUF architectures, as llama.cpp's converter writes each family (conversion/*.py). */
 import { isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
+import { apertus } from './apertus.ts';
 import { deepseek2, minicpm3 } from './deepseek.ts';
 import { falconH1 } from './falcon-h1.ts';
 import { FOUR_NORMS, gemma, gemma3, gemma3n, gemma4 } from './gemma.ts';
@@ -281,6 +282,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   // SmolLM3's files do not name the layers without rotary embedding, which are every fourth.
   ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],
   ['mistral3', { modelType: 'ministral3', permuted: true, activation: 'silu', ...ministral() }],
+  ['apertus', apertus()],
   ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
   ['command-r', cohere('cohere')],
   ['cohere2', cohere('cohere2')],
