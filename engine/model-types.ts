@@ -54,6 +54,7 @@ export const MODEL_TYPES = {
   olmoe: { task: 'chat', family: 'olmoe' },
   flex_olmo: { task: 'chat', family: 'flex-olmo' },
   phi3: { task: 'chat', family: 'phi3' },
+  phimoe: { task: 'chat', family: 'phimoe' },
   cohere: { task: 'chat', family: 'cohere' },
   cohere2: { task: 'chat', family: 'cohere' },
   starcoder2: { task: 'chat', family: 'starcoder2' },

@@ -40,6 +40,7 @@ import { OLMOE } from './olmoe/olmoe.ts';
 import { OPT } from './opt/opt.ts';
 import { PHI } from './phi/phi.ts';
 import { PHI3 } from './phi3/phi3.ts';
+import { PHIMOE } from './phimoe/phimoe.ts';
 import { QWEN2_MOE } from './qwen2-moe/qwen2-moe.ts';
 import { QWEN3_5 } from './qwen3-5/qwen3-5.ts';
 import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
@@ -80,6 +81,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   opt: OPT,
   phi: PHI,
   phi3: PHI3,
+  phimoe: PHIMOE,
   'seed-oss': SEED_OSS,
   stablelm: STABLELM,
   starcoder2: STARCODER2,

@@ -16,8 +16,8 @@ import type { LinearWeight } from './weight.ts';
 export const ROUTE_ROWS = defineKernel({
   file: 'experts/route_rows.wgsl',
   bindings: { logits: 'read', bias: 'read', chosen: 'write', shares: 'write' },
-  params: { rows: 'u32', experts: 'u32', k: 'u32', stride: 'u32', groups: 'u32', kept_groups: 'u32' },
-  overrides: { WG: 'u32', SIGMOID: 'bool', HAS_BIAS: 'bool', HAS_GROUPS: 'bool' },
+  params: { rows: 'u32', experts: 'u32', k: 'u32', stride: 'u32', groups: 'u32', kept_groups: 'u32', cutoff: 'f32' },
+  overrides: { WG: 'u32', SIGMOID: 'bool', HAS_BIAS: 'bool', HAS_GROUPS: 'bool', SPARSE: 'bool' },
 });
 
 export const GROUP_ROWS = defineKernel({
@@ -133,6 +133,11 @@ export interface RouteArgs {
   readonly bias?: Tensor | undefined;
   /** Absent = a row may have any expert. */
   readonly groups?: ExpertGroups | undefined;
+  /**
+   * An expert's share is its probability among those that are chosen no earlier and whose logits are at most this part of the larger of its
+   * own logit and their sizes less; absent = among all.
+   */
+  readonly cutoff?: number | undefined;
 }
 
 /**
@@ -145,17 +150,24 @@ export interface ExpertGroups {
 }
 
 /** Fills `routes` from router logits: the k largest of each row, with a bias of its shares; of equal ones the first. */
-export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false, bias, groups }: RouteArgs): void {
+export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false, bias, groups, cutoff }: RouteArgs): void {
   const { shape, chosen, shares } = routes;
   const { count: experts, perRow: k } = shape;
   const stride = logits.shape[1] ?? 0;
   assert(stride >= experts && k <= experts, `route_rows: logits of ${stride} experts, ${k} of ${experts} chosen`);
   assert(sigmoid || !bias || !groups, 'route_rows: groups and a bias of shares that are no sigmoids');
+  assert(cutoff === undefined || (!sigmoid && !bias && !groups), 'route_rows: a cutoff of shares that are no softmax over all');
   const { count = 1, kept = 1 } = groups ?? {};
   assert(experts % count === 0 && count <= MOST_GROUPS, `route_rows: ${count} groups of ${experts} experts`);
   assert(k <= (experts / count) * kept, `route_rows: ${k} experts of ${kept} groups`);
-  const overrides = { WG, SIGMOID: sigmoid ? 1 : 0, HAS_BIAS: bias ? 1 : 0, HAS_GROUPS: groups ? 1 : 0 };
-  const params = { rows, experts, k, stride, groups: count, kept_groups: kept };
+  const overrides = {
+    WG,
+    SIGMOID: sigmoid ? 1 : 0,
+    HAS_BIAS: bias ? 1 : 0,
+    HAS_GROUPS: groups ? 1 : 0,
+    SPARSE: cutoff === undefined ? 0 : 1,
+  };
+  const params = { rows, experts, k, stride, groups: count, kept_groups: kept, cutoff: cutoff ?? 0 };
   rec.dispatch(ROUTE_ROWS, { overrides }, { logits, bias: bias ?? logits, chosen, shares }, params, [ceilDiv(experts, WG), rows]);
   if (hasTiles(shape, rows * k)) groupPairs(rec, routes, rows * k);
 }

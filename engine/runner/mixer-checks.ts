@@ -191,15 +191,16 @@ const checkRoutes: CheckMaker = ({ overrides = {} }, bench) => {
   const [rows, count, perRow] = [2, 6, 2];
   const [sigmoid, hasBias] = [overrides['SIGMOID'] === 1, overrides['HAS_BIAS'] === 1];
   const groups = overrides['HAS_GROUPS'] === 1 ? { groups: { count: 3, kept: 2 } } : {};
+  const near = overrides['SPARSE'] === 1 ? { cutoff: 1 } : {};
   const [logits, drawn] = [bench.floats([rows, count]), bench.floats([count])];
   // Probabilities are small, and are to decide too.
   const values = drawn.values.map((value) => (sigmoid ? value : value / 20));
   const bias = bench.keep(bench.device.upload('check', 'f32', [count], values));
   const shape = { count, perRow, held: { from: 0, to: count } };
   const routes = createRoutes((_, dtype, size) => (dtype === 'f32' ? bench.out(size) : bench.words(Array<number>(size.reduce((a, b) => a * b)).fill(0), size)), shape, rows); // prettier-ignore
-  const { shares } = experts.routes(logits.values, count, perRow, { sigmoid, ...(hasBias && { bias: values }), ...groups });
+  const { shares } = experts.routes(logits.values, count, perRow, { sigmoid, ...(hasBias && { bias: values }), ...groups, ...near });
   return {
-    record: (rec) => routeRows(rec, { logits: logits.tensor, routes, rows, sigmoid, bias: hasBias ? bias : undefined, ...groups }),
+    record: (rec) => routeRows(rec, { logits: logits.tensor, routes, rows, sigmoid, bias: hasBias ? bias : undefined, ...groups, ...near }),
     out: routes.shares,
     expected: shares,
     tolerance: 1e-9,

@@ -4,7 +4,8 @@
 // With SIGMOID shares are the sigmoids of the logits instead (DeepSeek-V3, https://arxiv.org/abs/2412.19437). With HAS_BIAS experts are
 // chosen by share plus bias [E] (ibid.; of a softmax: ERNIE 4.5, transformers, Ernie4_5_MoeTopKRouter). With HAS_GROUPS the experts are in `groups` of adjacent ones, and those of the
 // kept_groups with the largest sums of their best two scores are chosen from (ibid.), or without SIGMOID of those with the largest scores
-// (DeepSeek-V2, https://arxiv.org/abs/2405.04434). Of equal experts or groups the first is chosen. The logits are the first E of
+// (DeepSeek-V2, https://arxiv.org/abs/2405.04434). With SPARSE an expert's share is that of a softmax over those which are chosen no earlier and whose logits are at
+// most cutoff * max(its logit, their size) less (SparseMixer, https://arxiv.org/abs/2409.12136, as PhiMoE is run). Of equal experts or groups the first is chosen. The logits are the first E of
 // `stride` columns of logits [T, stride]; chosen and shares [T, k].
 // Each invocation has one expert of a row, and finds its rank by counting the experts that come before it: no barriers, no sorting, and the
 // same sum in every invocation. Grid (E / WG, T). Reference: test/reference/experts.ts.
@@ -12,6 +13,7 @@ override WG: u32;
 override SIGMOID: bool;
 override HAS_BIAS: bool;
 override HAS_GROUPS: bool;
+override SPARSE: bool;
 
 // Bits of a word.
 const MOST_GROUPS = 32u;
@@ -23,6 +25,7 @@ struct Params {
   stride: u32,
   groups: u32,
   kept_groups: u32,
+  cutoff: f32,
 }
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
@@ -133,9 +136,17 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     shares[row * params.k + rank] = sigmoid(logits[first + expert]);
     return;
   }
+  let own = logits[first + expert];
+  if (SPARSE) {
+    largest = own;
+  }
   var sum = 0.0;
   for (var i = 0u; i < params.experts; i++) {
-    sum += exp(logits[first + i] - largest);
+    let other = logits[first + i];
+    let is_earlier = other > own || (other == own && i < expert);
+    if (!SPARSE || (!is_earlier && own - other <= params.cutoff * max(abs(other), own))) {
+      sum += exp(other - largest);
+    }
   }
-  shares[row * params.k + rank] = exp(logits[first + expert] - largest) / sum;
+  shares[row * params.k + rank] = exp(own - largest) / sum;
 }

@@ -20,7 +20,7 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('mamba') }),
-      /its architecture is "mamba"; GGUF files of llama, qwen2, qwen3, qwen2moe, qwen3moe, gemma, gemma2, gemma3, gemma3n, gemma4, granite, granitehybrid, granitemoe, smollm3, mistral3, apertus, arcee, command-r, cohere2, starcoder2, stablelm, nemotron, ernie4_5, ernie4_5-moe, hunyuan-dense, hunyuan-moe, seed_oss, nemotron_h, nemotron_h_moe, deepseek2, minicpm3, falcon-h1, gpt2, gptneox, phi2, phi3, olmo2, exaone4, olmoe, chatglm, glm4, glm4moe, dots1, minimax-m2, lfm2, lfm2moe, gpt-oss, qwen3next, qwen35, qwen35moe are read/,
+      /its architecture is "mamba"; GGUF files of llama, qwen2, qwen3, qwen2moe, qwen3moe, gemma, gemma2, gemma3, gemma3n, gemma4, granite, granitehybrid, granitemoe, smollm3, mistral3, apertus, arcee, command-r, cohere2, starcoder2, stablelm, nemotron, ernie4_5, ernie4_5-moe, hunyuan-dense, hunyuan-moe, seed_oss, nemotron_h, nemotron_h_moe, deepseek2, minicpm3, falcon-h1, gpt2, gptneox, phi2, phi3, phimoe, olmo2, exaone4, olmoe, chatglm, glm4, glm4moe, dots1, minimax-m2, lfm2, lfm2moe, gpt-oss, qwen3next, qwen35, qwen35moe are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['a scale of logits', withMetadata({ 'llama.logit_scale': u32(8) }), /llama.logit_scale is 8, which is not supported/],

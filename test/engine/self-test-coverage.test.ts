@@ -194,6 +194,7 @@ const FAMILIES = [
   'granitemoehybrid-mamba',
   'hunyuan_v1_dense',
   'lfm2_moe',
+  'phimoe',
   'qwen3_5_moe',
   'qwen3_5 with its head',
   'random f16',

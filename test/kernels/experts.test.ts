@@ -26,14 +26,18 @@ interface Shape {
 }
 
 /** Every row's logits are others, or those of few experts only: then most have no rows. */
-function routeCase({ rows, experts, k, held = { from: 0, to: experts } }: Shape, ties = false): KernelCase {
-  const extras = [ties && 'equal logits', held.to - held.from < experts && `${held.from} to ${held.to} of them here`].filter(Boolean);
+function routeCase({ rows, experts, k, held = { from: 0, to: experts } }: Shape, ties = false, cutoff?: number): KernelCase {
+  const extras = [
+    ties && 'equal logits',
+    cutoff !== undefined && `shares among logits within ${cutoff}`,
+    held.to - held.from < experts && `${held.from} to ${held.to} of them here`,
+  ].filter(Boolean);
   return {
     name: `routes ${rows} rows to ${k} of ${experts} experts${extras.map((extra) => `, ${extra}`).join('')}`,
     build(rng) {
       const logits = randomTensor(rng, [rows, experts], 2);
       if (ties) logits.values.forEach((value, i) => (logits.values[i] = Math.round(value)));
-      const { chosen, shares } = reference.routes(logits.values, experts, k);
+      const { chosen, shares } = reference.routes(logits.values, experts, k, { cutoff });
       const tiles = Math.min(rows * k, Math.ceil((rows * k) / TILE) + held.to - held.from);
       const sorted = rows * k > experts;
       const wanted = reference.tileExperts(chosen, held, TILE);
@@ -46,7 +50,7 @@ function routeCase({ rows, experts, k, held = { from: 0, to: experts } }: Shape,
         },
         run(rec, t, device) {
           const made = createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), { count: experts, perRow: k, held }, rows);
-          routeRows(rec, { logits: t['logits']!, routes: { ...made, chosen: t['chosen']!, shares: t['shares']!, tileExperts: t['tileExperts']! }, rows }); // prettier-ignore
+          routeRows(rec, { logits: t['logits']!, routes: { ...made, chosen: t['chosen']!, shares: t['shares']!, tileExperts: t['tileExperts']! }, rows, cutoff }); // prettier-ignore
         },
         expected: { chosen, shares, tileExperts: Array.from({ length: tiles }, (_, i) => (sorted ? (wanted[i] ?? NO_EXPERT) : 0)) },
       };
@@ -355,6 +359,9 @@ describeKernels('experts', [
   routeCase({ rows: 2, experts: 1, k: 1 }),
   routeCase({ rows: 9, experts: 4, k: 4 }),
   routeCase({ rows: 50, experts: 9, k: 3 }, true),
+  routeCase({ rows: 65, experts: 16, k: 2 }, false, 0.5),
+  routeCase({ rows: 50, experts: 9, k: 3 }, true, 0.5),
+  routeCase({ rows: 3, experts: 257, k: 2 }, false, 0.02),
   routeCase(HERE),
   choiceCase({ rows: 9, experts: 5, k: 2 }),
   choiceCase({ rows: 33, experts: 32, k: 4 }, { hasBias: true }),

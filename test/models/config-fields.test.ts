@@ -28,7 +28,7 @@ const { models } = JSON.parse(readFileSync(join(FIXTURES, 'config-fields.json'),
 
 /** Fields that change no answer: of training, of how transformers computes or what it returns, of tokens that padding is made of, and of types of stored numbers. */
 const INDIFFERENT: readonly RegExp[] = [
-  /dropout$|_pdrop$|^layerdrop$|^initializer_range$|^router_aux_loss_coef$|^router_jitter_noise$|^gradient_checkpointing$/,
+  /dropout$|_pdrop$|^layerdrop$|^initializer_range$|^router_aux_loss_coef$|^(input|router)_jitter_noise$|^gradient_checkpointing$/,
   /^use_cache$|^return_dict$|^output_|^(mamba_)?chunk_size$|^use_mamba_kernels$|^reorder_and_upcast_attn$/,
   /^pad_token_id$|^dtype$/,
   // Of how a state-space model is trained from nothing. transformers also raises the time steps of Nemotron-H's prompts, not those of later tokens, to

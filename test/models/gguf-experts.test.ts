@@ -1,9 +1,9 @@
-/** Gemma 1, Mixtral and OLMoE as GGUF files (conversion/gemma.py, llama.py, olmo.py): the logits are transformers'. */
+/** Gemma 1, Mixtral, OLMoE and Phi-3.5-MoE as GGUF files (conversion/gemma.py, llama.py, olmo.py, phi.py): the logits are transformers'. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
-import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, metadataOf, paired, u32 } from '../support/gguf-fixtures.ts';
+import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, floats, metadataOf, paired, u32 } from '../support/gguf-fixtures.ts';
 
 let device: Device;
 beforeAll(async () => {
@@ -57,4 +57,25 @@ test('olmoe: shares that are not normalised, norms over all heads: the logits ar
   };
   const tensors = await converted('olmoe', { top: TOP, parts });
   await expectFixtureLogits(device, 'olmoe', ggufFile({ metadata: metadataOf('olmoe', settings), tensors }));
+});
+
+test("phimoe: layer norms with the eps of others, biases, LongRoPE's factors as tensors: the logits are transformers", async () => {
+  const settings = {
+    ...COMMON, embedding_length: u32(32), feed_forward_length: u32(32), 'attention.head_count': u32(4), 'attention.head_count_kv': u32(2),
+    'attention.layer_norm_rms_epsilon': f32(1e-5), 'rope.dimension_count': u32(8), 'rope.scaling.original_context_length': u32(512),
+    'rope.scaling.attn_factor': f32(1.25), 'attention.sliding_window': u32(24), expert_count: u32(6), expert_used_count: u32(2),
+  }; // prettier-ignore
+  const named = { ...PARTS, ...LLAMA };
+  const biases = Object.fromEntries(Object.entries(named).map(([part, stored]) => [`${part}.bias`, `${stored}.bias`]));
+  const tensors = await converted('phimoe', {
+    top: { ...TOP, 'model.norm.bias': 'output_norm.bias', 'lm_head.bias': 'output.bias' },
+    parts: { ...named, ...biases, 'block_sparse_moe.gate': 'ffn_gate_inp', w1: 'ffn_gate_exps', w3: 'ffn_up_exps', w2: 'ffn_down_exps' },
+  });
+  const factors = (step: number) =>
+    floats(
+      Float32Array.from({ length: 4 }, (_, i) => 1 + step * i),
+      [4],
+    );
+  const scaled = { ...tensors, 'rope_factors_short.weight': factors(0.04), 'rope_factors_long.weight': factors(0.7) };
+  await expectFixtureLogits(device, 'phimoe', ggufFile({ metadata: metadataOf('phimoe', settings), tensors: scaled }));
 });

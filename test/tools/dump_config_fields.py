@@ -147,6 +147,8 @@ ROPES = {
         dict(rope_parameters=dict(rope_type="linear", factor=2.0)),
     ],
     "phi": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.5), dict(rope_parameters=dict(rope_type="linear", factor=2.0))],
+    # Not LongRoPE: transformers infers a factor that its code does not use, but short_mscale.
+    "phimoe": [dict(NO_ROPE), dict(NO_ROPE, rope_theta=7000.0), dict(rope_parameters=dict(rope_type="default", rope_theta=7000.0))],
     "phi3": [
         dict(NO_ROPE),
         dict(NO_ROPE, rope_theta=7000.0, partial_rotary_factor=0.625),

@@ -510,6 +510,13 @@ MODELS = {
             rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32,
         ),
     ),
+    # The shape of Phi-3.5-MoE: layer norms, biases of attention and head, six experts in every layer, of which a few have logits near the best ones, two a row by
+    # SparseMixer; positions scaled as those of short texts; rows of whole blocks.
+    "phimoe": dict(
+        COMMON, model_type="phimoe", seed=224, hidden_size=32, num_attention_heads=4, num_key_value_heads=2, intermediate_size=32, num_local_experts=6,
+        attention_bias=True, lm_head_bias=True, sliding_window=24, tie_word_embeddings=False,
+        rope_parameters=longrope(4, original_max_position_embeddings=512, short_mscale=1.25, long_mscale=1.25),
+    ),
 }
 
 

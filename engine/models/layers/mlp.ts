@@ -40,7 +40,14 @@ export interface ExpertsConfig {
   /** Columns of each expert. */
   readonly intermediate: number;
   /** How the router's logits become scores; default: a softmax over all experts. */
-  readonly routing?: { readonly sigmoid: boolean; readonly hasBias: boolean; readonly groups?: ExpertGroups | undefined } | undefined;
+  readonly routing?:
+    | {
+        readonly sigmoid: boolean;
+        readonly hasBias: boolean;
+        readonly groups?: ExpertGroups | undefined;
+        readonly cutoff?: number | undefined;
+      }
+    | undefined;
   readonly shares: ShareRule;
   /**
    * A shared expert of `MlpConfig.intermediate` columns serves every row: weighted by the sigmoid of a router logit of its own, or, ungated,

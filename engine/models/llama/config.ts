@@ -32,6 +32,7 @@ const THETAS: Readonly<Record<string, number>> = {
   ernie4_5: 500_000,
   flex_olmo: 500_000,
   apertus: 12e6,
+  phimoe: 1e6,
 };
 /** Types that rotate a part of a head's channels where the file says so. */
 const PARTIAL = ['phi', 'phi3', 'stablelm', 'nemotron', 'glm', 'glm4', 'gpt_neox'];

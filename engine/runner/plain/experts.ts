@@ -6,18 +6,20 @@ interface RouteOptions {
   readonly sigmoid?: boolean;
   readonly bias?: ArrayLike<number>;
   readonly groups?: { readonly count: number; readonly kept: number };
+  readonly cutoff?: number | undefined;
 }
 
 /**
  * Chooses the k largest of the first E columns of each row of logits [T, stride], best first and of equal ones the first, with their
  * shares: probabilities in a softmax over all, or with `sigmoid` sigmoids of the logits, to either of which a bias [E] is added for
- * choosing. With `groups` only those of the `kept` groups are chosen whose best two sum to most, or without `sigmoid` whose best is largest.
+ * choosing. With `cutoff` a share is a probability among those experts that are chosen no earlier and whose logits are less by at most
+ * `cutoff` times the larger of the expert's logit and their own size. With `groups` only those of the `kept` groups are chosen whose best two sum to most, or without `sigmoid` whose best is largest.
  */
 export function routes(
   logits: ArrayLike<number>,
   experts: number,
   k: number,
-  { stride = experts, sigmoid = false, bias, groups }: RouteOptions = {},
+  { stride = experts, sigmoid = false, bias, groups, cutoff }: RouteOptions = {},
 ): { readonly chosen: number[]; readonly shares: number[] } {
   const [chosen, shares]: number[][] = [[], []];
   for (let from = 0; from < logits.length; from += stride) {
@@ -35,12 +37,19 @@ export function routes(
       );
     const isOpen = (e: number): boolean => !open || open.includes(Math.floor((e * groups.count) / experts));
     const order = row.map((_, e) => e).filter(isOpen).sort((a, b) => score(b) - score(a) || a - b); // prettier-ignore
-    for (const e of order.slice(0, k)) {
+    order.slice(0, k).forEach((e, place) => {
       chosen!.push(e);
-      shares!.push(share[e]!);
-    }
+      shares!.push(cutoff === undefined ? share[e]! : nearShare(order.slice(place).map((other) => row[other]!), cutoff)); // prettier-ignore
+    });
   }
   return { chosen: chosen!, shares: shares! };
+}
+
+/** The probability of the first of some logits, the largest, among those near it. */
+function nearShare(logits: readonly number[], cutoff: number): number {
+  const [most = 0] = logits;
+  const near = logits.filter((logit) => most - logit <= cutoff * Math.max(Math.abs(logit), most));
+  return 1 / near.reduce((sum, logit) => sum + Math.exp(logit - most), 0);
 }
 
 /** The groups whose best two scores sum to most, or whose best score is largest. */

@@ -177,6 +177,12 @@ function expertsOnly(normalised = true): Required<Pick<Architecture, 'settings' 
   };
 }
 
+/** Phi-3.5-MoE, whose layer norms' eps has the key of RMS norms (conversion/phi.py). */
+function phimoe(): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
+  const { settings, ...names } = expertsOnly(false);
+  return { ...names, settings: (metadata, key, sizes) => ({ ...settings(metadata, key, sizes), lm_head_bias: sizes.has('output.bias') }) };
+}
+
 /** Adds the names and settings of experts to an architecture. */
 function withExperts<Own extends Partial<Architecture>>(
   own: Own,
@@ -304,6 +310,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['gptneox', gptNeoX()],
   ['phi2', phi2()],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
+  ['phimoe', { modelType: 'phimoe', permuted: false, activation: 'silu', ...phimoe() }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
   ['exaone4', { modelType: 'exaone4', permuted: false, activation: 'silu', ...exaone4() }],
   ['olmoe', { modelType: 'olmoe', permuted: false, activation: 'silu', ...expertsOnly(false) }],
