@@ -30,10 +30,10 @@ import type { ModelIndex, ModelManifest } from './src/models/manifest.ts';
 const WEB = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(WEB, '..');
 /**
- * Modules that only declare things, so that a script takes of them what it names. Those of the engine: the grammars' thread has no kernels.
+ * Modules that only declare things, so that a script takes of them what it names: the grammars' thread has no kernels, the engine's no table of recommended models.
  * Hashes of the hub's client: they are for uploads, and the page lists models.
  */
-const DECLARING = [/[\\/]engine[\\/][^?]*\.ts$/, /[\\/]@huggingface[\\/](blake3-jit|xetchunk-wasm)[\\/]/];
+const DECLARING = [/[\\/](engine|sources)[\\/][^?]*\.ts$/, /[\\/]@huggingface[\\/](blake3-jit|xetchunk-wasm)[\\/]/];
 const TREESHAKE = { moduleSideEffects: DECLARING.map((test) => ({ test, sideEffects: false })) };
 /** Compressing the page takes most of a build's time, as it should: the bundler warns of it, in the midst of what `npm start` says. */
 const CHECKS = { bundlerTimings: false };
@@ -147,14 +147,15 @@ function kernelCases(): Plugin {
   };
 }
 
-/** Leaves out how Japanese is read, which needs a dictionary that pages have not (Platform.openJapanese). */
-function noJapanese(): Plugin {
-  const file = join(ROOT, 'engine', 'text', 'japanese.ts');
-  return {
-    name: 'parley-no-japanese',
-    enforce: 'pre',
-    load: (id) => (id === file ? "export const createJapanese = () => { throw new Error('no Japanese in pages'); };" : undefined),
-  };
+/** What pages do not use of the engine, by file: how Japanese is read needs a dictionary that they have not, and the playground has no setting for LoRA adapters. */
+const UNUSED: Readonly<Record<string, string>> = {
+  [join(ROOT, 'engine', 'text', 'japanese.ts')]: "export const createJapanese = () => { throw new Error('no Japanese in pages'); };",
+  [join(ROOT, 'engine', 'weights', 'lora', 'open-lora.ts')]:
+    "export const openLora = () => { throw new Error('no LoRA adapters in the playground'); };",
+};
+
+function withoutUnused(): Plugin {
+  return { name: 'parley-without-unused', enforce: 'pre', load: (id) => UNUSED[id] };
 }
 
 /** What is worth compressing; fonts and weights are dense already. */
@@ -239,7 +240,7 @@ export default defineConfig({
   plugins: [modelFolder(), sharedShaders(), kernelCases(), offlineShell(), packedCopies()],
   worker: {
     format: 'es',
-    plugins: () => [sharedShaders(), grammarWasm(), espeakData(), noJapanese(), kernelCases()],
+    plugins: () => [sharedShaders(), grammarWasm(), espeakData(), withoutUnused(), kernelCases()],
     rollupOptions: { treeshake: TREESHAKE, checks: CHECKS },
   },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
