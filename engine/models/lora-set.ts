@@ -96,7 +96,7 @@ export class LoraSet {
       const left = [...lora.modules].filter(([, module]) => !this.#taken.has(module)).map(([name]) => name);
       if (left.length === 0) continue;
       const what = `of its ${lora.modules.size} modules ${left.length} cannot be served in a model of type ${architecture}: ${left.slice(0, SHOWN).join(', ')}`;
-      throw loraError('unsupported', lora, `${what}; adapters go with the projections of attention and of MLPs without experts (docs/models.md)`); // prettier-ignore
+      throw loraError('unsupported', lora, `${what}; adapters go with the projections of attention and of MLPs without experts (docs/lora.md)`); // prettier-ignore
     }
   }
 

@@ -57,7 +57,7 @@ const SERVER_SETTINGS = defineSettings({
     default: [],
     group: 'Models',
     value: 'NAME=MODEL,...',
-    help: 'LoRA adapters of the chat model, as PEFT saves them or as GGUF files, from folders or the hub, each under the id that requests name it by (docs/models.md); may be given several times',
+    help: 'LoRA adapters of the chat model, as PEFT saves them or as GGUF files, from folders or the hub, each under the id that requests name it by (docs/lora.md); may be given several times',
   },
   speechAlias: {
     type: 'list',

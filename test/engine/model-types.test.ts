@@ -1,4 +1,4 @@
-/** What a folder is, before anything of it is loaded; the table of docs/models.md is compared with the registry by the architecture test. */
+/** What a folder is, before anything of it is loaded; the table of docs/formats.md is compared with the registry by the architecture test. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { expectFamily, modelTypeOf, taskOf, typesOf } from '../../engine/model-types.ts';

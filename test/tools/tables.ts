@@ -1,17 +1,21 @@
 /**
  * Writes the tables that documents take from the code: `npx tsx test/tools/tables.ts`. The kernels in shaders/README.md come from the
- * declarations and the shaders' header comments, the flags in docs/flags.md from engine/config.ts and server/settings/flags.ts, the models in
- * docs/models.md from engine/model-types.ts, what is recommended there and in README.md from models/recommended.json, and where it runs in
- * docs/platforms.md from docs/platforms.json. The architecture test
- * fails when a document's tables are not what this writes.
+ * declarations and the shaders' header comments, the flags in docs/flags.md from engine/config.ts and server/settings/flags.ts, the families in
+ * docs/formats.md from engine/model-types.ts, the names of voices in docs/audio.md from engine/util/voices.ts, what is recommended in
+ * docs/models.md and README.md from models/recommended.json, and where it runs in docs/platforms.md from docs/platforms.json. The architecture
+ * test fails when a document's tables are not what this writes.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { resolveConfig } from '../../engine/config.ts';
 import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel } from '../../engine/gpu/kernel.ts';
 import { MODEL_TYPES } from '../../engine/model-types.ts';
+import { tokensThatFit } from '../../engine/runner/memory-plan.ts';
+import { VOICE_TABLE } from '../../engine/util/voices.ts';
 import { PRESETS, RECOMMENDED_MODELS, downloadBytes, formatBytes, presetBytes, presetModels } from '../../sources/index.ts';
+import type { Preset } from '../../sources/index.ts';
 import { FLAGS, placeholder } from '../../server/settings/flags.ts';
 import type { PlatformRow } from './platform-report.ts';
 
@@ -81,6 +85,16 @@ function modelTable(): string {
   return ['| listener | model_type | read more |', '|---|---|---|', ...rows].join('\n');
 }
 
+/** A row for each name that stands for voices: those of the bundled model, and of the published Kokoro. A bundled voice's name has one choice, for models without it. */
+function voiceTable(): string {
+  const rows = [...VOICE_TABLE].map(([name, choices]) => {
+    const cells = [name, ...choices].map((text) => `\`${text}\``);
+    if (choices.length === 1) cells.splice(1, 0, 'itself');
+    return `| ${cells.join(' | ')} |`;
+  });
+  return ['| name | with the bundled model | with published Kokoro |', '|---|---|---|', ...rows].join('\n');
+}
+
 /** A row for each place where somebody has tried, or should. */
 function platformTable(): string {
   const rows = (JSON.parse(readFileSync(join(ROOT, 'docs', 'platforms.json'), 'utf8')) as PlatformRow[]).map((row) => {
@@ -102,11 +116,32 @@ function presetTable(): string {
     const memory = (['gpu', 'software'] as const).map((adapter) =>
       formatBytes(sum(models.map((model) => presetBytes(preset, model, adapter)))),
     );
-    return `| \`--preset ${name}\` | ${preset.for} | ${TASKS.map((task) => preset[task]).join(' | ')} | ${[formatBytes(bytes), ...memory].join(' | ')} |`;
+    return `| \`--preset ${name}\` | ${preset.for} | ${TASKS.map((task) => preset[task]).join(' | ')} | ${[formatBytes(bytes), ...memory, presetRoom(preset)].join(' | ')} |`;
   });
-  return [`| preset | for | ${TASKS.join(' | ')} | download | on a GPU | in software |`, '|---|---|---|---|---|---|---|---|', ...rows].join(
-    '\n',
-  );
+  const heads = ['preset', 'for', ...TASKS, 'download', 'on a GPU', 'in software', 'room for conversations'];
+  return [`| ${heads.join(' | ')} |`, `|${'---|'.repeat(heads.length)}`, ...rows].join('\n');
+}
+
+/** How many tokens, in hundreds, of conversations have room beside a preset's models on the card that it is for; nothing where it is for any adapter. */
+function presetRoom(preset: Preset): string {
+  const [, gigabytes] = /(\d+) GB$/.exec(preset.for) ?? [];
+  if (gigabytes === undefined) return '';
+  const models = presetModels(preset);
+  const { id, task, kv } = models.find((model) => model.kv)!;
+  const bytesOf = (wanted: boolean): number =>
+    sum(models.map((model) => ((model.task === 'chat') === wanted ? presetBytes(preset, model, 'gpu') : 0)));
+  const {
+    memFractionStatic: fraction,
+    pageSize,
+    maxRunningRequests: maxRunning,
+    contextLength: context,
+  } = resolveConfig(preset.settings ?? {});
+  const memory = { bytes: Number(gigabytes) * 1e9, from: '' };
+  const layers = Array.from({ length: kv!.layers }, () => kv!);
+  const pages = { kv: { layers, pageSize, dtype: 'f16' as const }, maxRunning, context };
+  const demand = { id, task, weights: bytesOf(true), activations: 0, pages };
+  const tokens = tokensThatFit({ memory, fraction, maxBindingBytes: Infinity, taken: bytesOf(false) }, demand);
+  return `${(Math.floor(tokens / 100) * 100).toLocaleString('en')} tokens`;
 }
 
 /** A row for each recommended model. */
@@ -139,8 +174,10 @@ function recommendedTable(): string {
 /** Each document's tables, in their order. */
 const TABLES = {
   'README.md': [presetTable],
+  'docs/audio.md': [voiceTable],
   'docs/flags.md': [flagTable],
-  'docs/models.md': [presetTable, recommendedTable, modelTable],
+  'docs/formats.md': [modelTable],
+  'docs/models.md': [presetTable, recommendedTable],
   'docs/platforms.md': [platformTable],
   'shaders/README.md': [shaderTable],
 } as const;
