@@ -192,6 +192,11 @@ describe('the image', () => {
     for (const wait of waits) expect(Number(wait?.[1])).toBeGreaterThan(drainDelay + drainTimeout);
   });
 
+  test('takes no file of settings, which may hold keys, and neither does the repository', () => {
+    expect(read('compose.yaml')).toContain('env_file:\n    - path: .env\n      required: false\n');
+    for (const file of ['image/Dockerfile.dockerignore', '../.gitignore']) expect(read(file).split('\n'), file).toContain('deploy/.env');
+  });
+
   test('starts the server by its one launcher', async () => {
     expect(dockerfile).toContain('ENTRYPOINT ["node", "/parley/deploy/parley.mjs"]');
     expect(read('systemd/parley.service')).toContain('/deploy/parley.mjs\n');
