@@ -37,7 +37,7 @@ export const ENGINE_SETTINGS = defineSettings({
     max: 4096,
     group: 'Chat scheduling',
     value: 'N',
-    help: 'sequences in one batch',
+    help: 'sequences computed at once; others wait',
   },
   contextLength: {
     type: 'int',
@@ -65,7 +65,7 @@ export const ENGINE_SETTINGS = defineSettings({
     value: 'N',
     help: 'waiting requests beyond which new ones are refused',
   },
-  pageSize: { type: 'int', default: 16, min: 1, max: 256, group: 'Chat scheduling', value: 'TOKENS', help: 'tokens a KV page' },
+  pageSize: { type: 'int', default: 16, min: 1, max: 256, group: 'Chat scheduling', value: 'TOKENS', help: 'tokens per KV page' },
   schedulePolicy: {
     type: 'string',
     choices: ['lpm', 'fcfs'],
@@ -89,7 +89,7 @@ export const ENGINE_SETTINGS = defineSettings({
     type: 'boolean',
     default: false,
     group: 'Chat scheduling',
-    help: "heed the requests' 'priority': higher goes first",
+    help: "obey the field 'priority' of requests: higher goes first",
   },
   prioritySchedulingPreemptionThreshold: {
     type: 'int',
@@ -129,7 +129,7 @@ export const ENGINE_SETTINGS = defineSettings({
     min: 1,
     group: 'Chat scheduling',
     value: 'N',
-    help: 'last tokens that must have come before',
+    help: 'shortest run of last tokens that is looked up in the earlier text',
   },
   speculativeNgramMaxMatchWindowSize: {
     type: 'int',
@@ -137,7 +137,7 @@ export const ENGINE_SETTINGS = defineSettings({
     min: 1,
     group: 'Chat scheduling',
     value: 'N',
-    help: 'last tokens compared at most',
+    help: 'longest such run',
   },
   autotune: {
     type: 'boolean',
@@ -175,7 +175,7 @@ export const ENGINE_SETTINGS = defineSettings({
     max: 1,
     group: 'Device',
     value: 'SHARE',
-    help: 'share of the device memory for weights and KV pages',
+    help: 'share of the device memory for weights, activations and KV pages of all models on it',
   },
   /** In bytes; flags give GiB. */
   deviceMemory: {
@@ -238,7 +238,7 @@ export const ENGINE_SETTINGS = defineSettings({
     choices: ['auto', 'f32', 'f16', 'int8'],
     default: 'auto',
     group: 'Device',
-    help: 'storage of KV pages; int8 holds nearly twice the tokens of f16',
+    help: 'storage of KV pages: auto = f16, or f32 with {dtype} f32; int8 holds nearly twice the tokens of f16',
   },
   samplingDefaults: {
     type: 'string',

@@ -29,6 +29,8 @@ export type Setting =
   | (Described & {
       readonly type: 'list';
       readonly default: readonly string[];
+      /** What the default is, where it is too long to be shown. */
+      readonly defaultIs?: string;
       /** Given several times on the command line, it has the items of all; otherwise those of the last. */
       readonly repeats?: boolean;
     });

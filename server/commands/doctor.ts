@@ -124,7 +124,7 @@ export function memory(free: number, total: number): Finding {
     what: 'memory',
     state: 'note',
     found,
-    mend: '--speech-model none and --transcription-model none leave those two out; --mem-fraction-static takes fewer pages',
+    mend: '--speech-model none and --transcription-model none leave those two out; a smaller --mem-fraction-static plans fewer pages',
   };
 }
 

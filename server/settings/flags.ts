@@ -152,6 +152,7 @@ const SERVER_SETTINGS = defineSettings({
   voiceAlias: {
     type: 'list',
     default: VOICE_ALIAS_LIST,
+    defaultIs: "OpenAI's 13 names and the bundled model's 19: docs/audio.md",
     group: 'API behaviour',
     value: 'NAME=VOICE,...',
     help: "other names of voices, or of blends such as a(0.5)+b(0.5); after | what a model without these has; what is given replaces all, and '' is none",
@@ -267,6 +268,12 @@ export const FLAGS: readonly Flag[] = Object.entries(HEADINGS).flatMap(([group, 
 
 /** Defaults of the settings that have one, including the engine's without a flag. */
 export const DEFAULTS: Readonly<Partial<Settings>> = defaultsOf(ROWS);
+
+/** A flag's default as people read it; undefined for a switch, and where there is none. */
+export function defaultOf(flag: Flag): string | undefined {
+  if (flag.type === 'boolean' || flag.default === undefined || String(flag.default) === '') return undefined;
+  return 'defaultIs' in flag ? flag.defaultIs : String(flag.default);
+}
 
 /** Placeholder of a flag's value in --help: its choices, or what kind of value it is. */
 export function placeholder(flag: Flag): string {

@@ -1,6 +1,6 @@
 /** Reads settings from the command line, the environment and a file, checks them against the table of flags, and prints --help. */
 import { SENDABLE, isSendable } from '../access/keys.ts';
-import { DEFAULTS, FLAGS, placeholder } from './flags.ts';
+import { DEFAULTS, FLAGS, defaultOf, placeholder } from './flags.ts';
 import type { Flag, SettingKey, Settings } from './flags.ts';
 
 /** A mistake in the settings; the message is one line for the operator. */
@@ -202,9 +202,9 @@ export function helpText(): string {
 }
 
 function describe(flag: Flag): string[] {
-  const { name, type, help, default: standard } = flag;
+  const { name, help, default: standard } = flag;
   const head = `  --${standard === true ? `no-${name}` : name}${placeholder(flag)}`;
-  const isShown = standard !== undefined && String(standard) !== '' && type !== 'boolean';
-  const text = `${standard === true ? 'do not ' : ''}${help}${isShown ? ` (${String(standard)})` : ''}`;
+  const shown = defaultOf(flag);
+  const text = `${standard === true ? 'do not ' : ''}${help}${shown === undefined ? '' : ` (${shown})`}`;
   return head.length < 34 ? [`${head.padEnd(34)} ${text}`] : [head, `${''.padEnd(34)} ${text}`];
 }

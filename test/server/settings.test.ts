@@ -286,6 +286,9 @@ test('--help names every flag and every default', () => {
     expect(help).toContain(flag.default === true ? `--no-${flag.name}` : `--${flag.name}`);
     if (typeof flag.default === 'number') expect(help).toContain(`(${flag.default})`);
   }
+  // The table of voices alone has a thousand characters.
+  expect(help).toContain("(OpenAI's 13 names and the bundled model's 19: docs/audio.md)");
+  for (const line of help.split('\n')) expect(line.length, line).toBeLessThan(300);
 });
 
 /** A value that the flag takes and that is not its default, and what the settings then hold. */

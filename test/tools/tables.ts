@@ -16,7 +16,7 @@ import { tokensThatFit } from '../../engine/runner/memory-plan.ts';
 import { VOICE_TABLE } from '../../engine/util/voices.ts';
 import { PRESETS, RECOMMENDED_MODELS, downloadBytes, formatBytes, presetBytes, presetModels } from '../../sources/index.ts';
 import type { Preset } from '../../sources/index.ts';
-import { FLAGS, placeholder } from '../../server/settings/flags.ts';
+import { FLAGS, defaultOf, placeholder } from '../../server/settings/flags.ts';
 import type { PlatformRow } from './platform-report.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -63,9 +63,10 @@ function firstSentence(file: string): string {
 function flagTable(): string {
   const rows = FLAGS.map((flag) => {
     const { name, type, help, default: standard, heading } = flag;
-    const shown =
-      standard === undefined || String(standard) === '' ? '' : type === 'boolean' ? (standard ? 'on' : 'off') : `\`${String(standard)}\``;
-    const cells = [`\`--${name}${placeholder(flag)}\``, shown, help, heading.replace(/ \(.*/, '')];
+    const words = defaultOf(flag);
+    const shown = type === 'boolean' ? (standard ? 'on' : 'off') : words === undefined ? '' : 'defaultIs' in flag ? words : `\`${words}\``;
+    const linked = [shown, help].map((text) => text.replace(/docs\/([\w-]+\.md)/g, '[$&]($1)'));
+    const cells = [`\`--${name}${placeholder(flag)}\``, ...linked, heading.replace(/ \(.*/, '')];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   });
   return ['| flag | default | what it does | group |', '|---|---|---|---|', ...rows].join('\n');
