@@ -159,6 +159,20 @@ describe('sentences of a growing answer', () => {
     expect(first!.endsWith('word')).toBe(true);
   });
 
+  test.each([1, 3, 7, 1000])('leave out code, and only code (pieces of %s characters)', (size) => {
+    const splitter = new SentenceSplitter();
+    const text =
+      'Here is code:\n```js\nconst a = f(1);\nconst b = "```";\n```\nThis prints both values. Run ```a``` twice.\n~~~\nx. y. z.\n~~~\nThat is all.\n\n```py\nprint(1)';
+    const found = pieces(text, size).flatMap((piece) => splitter.push(piece));
+    expect([...found, ...splitter.flush()].filter((sentence) => sentence !== '')).toEqual([
+      'Here is code:',
+      'This prints both values.',
+      'Run ```a``` twice.',
+      'That is all.',
+    ]);
+    expect(splitter.push('The next answer begins. ')).toEqual(['The next answer begins.']);
+  });
+
   test('are spoken without the marks of Markdown', () => {
     expect(speakable('## Title\n- **bold** and `code`, see [this](http://x)\n```js\nx\n```')).toBe('Title bold and code, see this');
   });

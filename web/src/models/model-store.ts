@@ -37,6 +37,12 @@ const FOLDER = 'models';
  */
 const MOMENT = 1000;
 
+/** A folder's handle; undefined if there is none and none is to be made. Why one cannot be made is thrown. */
+function subfolder(parent: FileSystemDirectoryHandle, name: string, create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
+  const handle = parent.getDirectoryHandle(name, { create });
+  return create ? handle : handle.catch(() => undefined);
+}
+
 /** The stored models of this origin; every method may throw StoreError. */
 export class ModelStore {
   readonly #access: () => HubAccess | undefined;
@@ -164,7 +170,9 @@ export class ModelStore {
   async remove(id: string): Promise<void> {
     const work = async (): Promise<void> => {
       const folder = await this.#folder(false);
-      await folder?.removeEntry(folderName(id), { recursive: true }).catch(() => undefined);
+      await folder?.removeEntry(folderName(id), { recursive: true }).catch((error: unknown) => {
+        if (!(error instanceof DOMException && error.name === 'NotFoundError')) throw error;
+      });
     };
     await this.#exclusive(id, work, { signal: AbortSignal.timeout(MOMENT) });
   }
@@ -248,12 +256,12 @@ export class ModelStore {
 
   async #folder(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
     const root = await rootFolder();
-    return root.getDirectoryHandle(FOLDER, { create }).catch(() => undefined);
+    return subfolder(root, FOLDER, create);
   }
 
   async #modelFolder(id: string, create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
     const models = await this.#folder(create);
-    return models?.getDirectoryHandle(folderName(id), { create }).catch(() => undefined);
+    return models && subfolder(models, folderName(id), create);
   }
 
   /**

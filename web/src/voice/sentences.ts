@@ -3,24 +3,46 @@
 const SHORTEST = 12; // characters; "Dr." and "1." are not sentences of their own
 const LONGEST = 200; // characters without a sentence end; then it is cut at any comma or space
 
-/** Takes pieces of text and returns whole sentences as soon as their ends are certain. */
+/** The line that opens a block of code. */
+const OPENING = /^[ \t]*(?:```|~~~)[^`\n]*\n/m;
+const CLOSING = /^[ \t]*(?:```|~~~)[ \t]*$/m;
+
+/** Takes pieces of text and returns whole sentences as soon as their ends are certain. Blocks of code are left out, which nobody wants to hear. */
 export class SentenceSplitter {
   #rest = '';
+  #inCode = false;
 
   push(text: string): string[] {
     this.#rest += text;
     const sentences: string[] = [];
-    for (let end = this.#end(); end > 0; end = this.#end()) {
-      sentences.push(this.#rest.slice(0, end).trim());
-      this.#rest = this.#rest.slice(end);
-    }
+    while (this.#step(sentences));
     return sentences;
+  }
+
+  /** Takes a sentence or a fence from the text; returns whether there was one. */
+  #step(sentences: string[]): boolean {
+    const fence = (this.#inCode ? CLOSING : OPENING).exec(this.#rest);
+    const end = this.#inCode ? 0 : this.#end();
+    if (fence && (end === 0 || fence.index < end)) {
+      const before = this.#rest.slice(0, fence.index).trim();
+      if (!this.#inCode && before !== '') sentences.push(before);
+      this.#rest = this.#rest.slice(fence.index + fence[0].length);
+      this.#inCode = !this.#inCode;
+      return true;
+    }
+    // The last line of the code may become its closing fence.
+    if (this.#inCode) this.#rest = this.#rest.slice(this.#rest.lastIndexOf('\n') + 1);
+    if (end === 0) return false;
+    sentences.push(this.#rest.slice(0, end).trim());
+    this.#rest = this.#rest.slice(end);
+    return true;
   }
 
   /** Returns the last, unfinished sentence. */
   flush(): string[] {
-    const last = this.#rest.trim();
+    const last = this.#inCode ? '' : this.#rest.trim();
     this.#rest = '';
+    this.#inCode = false;
     return last === '' ? [] : [last];
   }
 
