@@ -2,6 +2,7 @@
 import { EngineError } from '../errors.ts';
 import type { EspeakLanguage } from '../platform/espeak.ts';
 import type { Platform } from '../platform/platform.ts';
+import { once } from '../util/once.ts';
 import type { UnspacedLanguage } from '../util/speech-languages.ts';
 import { Espeak } from './espeak.ts';
 import { createJapanese } from './japanese.ts';
@@ -38,14 +39,4 @@ export class Pronouncer {
   async toSpans(text: string, language: UnspacedLanguage): Promise<readonly SpokenSpan[]> {
     return (await this.#read[language]())(text);
   }
-}
-
-/** Makes something at the first call. What failed is tried again at the next. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    made ??= make();
-    made.catch(() => (made = undefined));
-    return made;
-  };
 }

@@ -1,6 +1,7 @@
 /** Worker thread that tokenises long texts. */
 import type { Platform, WorkerPort } from '../platform/platform.ts';
 import { serveThread } from '../platform/thread.ts';
+import { once } from '../util/once.ts';
 import { value } from '../util/rpc.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
 import { Tokenizer } from './tokenizer.ts';
@@ -18,11 +19,11 @@ export const TOKENIZER_OPERATIONS = { encode: value<EncodeRequest, readonly numb
 
 /** Serves the port until the thread is ended. */
 export function main(platform: Platform, port: WorkerPort): void {
-  const tokenizers = new Map<string, Promise<Tokenizer>>();
+  // A thread serves one LongTexts, whose requests all name the same tokenizer.
+  let load: (() => Promise<Tokenizer>) | undefined;
   const encode = async ({ path, size, text, addSpecialTokens }: EncodeRequest): Promise<readonly number[]> => {
-    const tokenizer = tokenizers.get(path) ?? openModelFolder(platform, path).then((folder) => Tokenizer.load(folder, size));
-    tokenizers.set(path, tokenizer);
-    return (await tokenizer).encode(text, { addSpecialTokens });
+    load ??= once(async () => Tokenizer.load(await openModelFolder(platform, path), size));
+    return (await load()).encode(text, { addSpecialTokens });
   };
   serveThread(TOKENIZER_OPERATIONS, { encode }, port, (line) => platform.log(line));
 }

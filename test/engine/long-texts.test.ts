@@ -4,7 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { LongTexts } from '../../engine/text/long-texts.ts';
+import { TOKENIZER_OPERATIONS, main } from '../../engine/text/tokenizer-worker.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { Caller } from '../../engine/util/rpc.ts';
+import type { NewsMessage } from '../../engine/util/rpc.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 const folder = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
@@ -30,6 +33,23 @@ test('a long text has the tokens that it has at once, while this thread goes on'
   expect(await encoded).toEqual(tokenizer.encode(text));
   // At once it would be there before the first turn ends.
   expect(turns).toBeGreaterThan(10);
+});
+
+test('a tokenizer that could not be read is read again for the next text', async () => {
+  let fails = true;
+  const open: typeof platform.open = async (...args) => {
+    if (fails) throw new Error('too many open files');
+    return platform.open(...args);
+  };
+  let [toThread, toCaller]: ((message: unknown) => void)[] = [];
+  const port = { post: (message: unknown) => toCaller!(message), onMessage: (take: typeof toThread) => (toThread = take), close: () => {} };
+  main({ ...platform, open, log: () => {} }, port);
+  const caller = new Caller(TOKENIZER_OPERATIONS, (message) => toThread!(message));
+  toCaller = (message) => caller.receive(message as NewsMessage);
+  const encode = () => caller.methods.encode({ ...source, text: 'Hi there.', addSpecialTokens: false });
+  await expect(encode()).rejects.toThrow('too many open files');
+  fails = false;
+  expect(await encode()).toEqual(tokenizer.encode('Hi there.'));
 });
 
 test('short ones, and all where there are no threads, are tokenised at once', async () => {
