@@ -1,5 +1,5 @@
 /** Runs operations in a worker thread, so that they do not block the engine's thread. */
-import { EngineError } from '../errors.ts';
+import { EngineError, engineClosing } from '../errors.ts';
 import { Answerer, Caller } from '../util/rpc.ts';
 import type { CallMessage, Methods, NewsMessage, OperationTable } from '../util/rpc.ts';
 import type { PlatformWorker, WorkerPort } from './platform.ts';
@@ -8,6 +8,7 @@ import type { PlatformWorker, WorkerPort } from './platform.ts';
 export class LazyThread<Table extends OperationTable> {
   readonly #table: Table;
   readonly #start: () => PlatformWorker;
+  #isClosed = false;
   #running: { readonly worker: PlatformWorker; readonly caller: Caller<Table> } | undefined;
 
   /** `start` starts a thread whose `main` calls `serveThread` with the same table. */
@@ -16,16 +17,21 @@ export class LazyThread<Table extends OperationTable> {
     this.#start = start;
   }
 
-  /** The operations' methods; their calls reject with EngineError('internal') if the thread ends. */
+  /** The operations' methods; their calls reject with EngineError('internal') if the thread ends. Throws EngineError('shutting_down') after close(). */
   get methods(): Methods<Table> {
     return (this.#running ??= this.#run()).caller.methods;
   }
 
+  /** Ends the thread. Running calls reject with EngineError('shutting_down'). */
   async close(): Promise<void> {
-    await this.#running?.worker.terminate();
+    this.#isClosed = true;
+    const running = this.#running;
+    running?.caller.fail(engineClosing());
+    await running?.worker.terminate();
   }
 
   #run(): { readonly worker: PlatformWorker; readonly caller: Caller<Table> } {
+    if (this.#isClosed) throw engineClosing();
     const worker = this.#start();
     const caller = new Caller(this.#table, (message) => worker.post(message));
     worker.onMessage((message) => caller.receive(message as NewsMessage));

@@ -35,6 +35,20 @@ test('a long text has the tokens that it has at once, while this thread goes on'
   expect(turns).toBeGreaterThan(10);
 });
 
+test('a text that comes while the engine closes, or after, is refused as such', async () => {
+  const closing = new LongTexts(platform, tokenizer, source);
+  const refused = expect(closing.encode('word '.repeat(2_000))).rejects.toMatchObject({ code: 'shutting_down' });
+  await closing.close();
+  await refused;
+  await expect(closing.encode('word '.repeat(2_000))).rejects.toMatchObject({ code: 'shutting_down' });
+  // A browser tells nobody that a thread has ended.
+  const silent = { post: () => {}, onMessage: () => {}, onExit: () => {}, terminate: async () => {} };
+  const tab = new LongTexts({ startWorker: () => silent }, tokenizer, source);
+  const unanswered = expect(tab.encode('word '.repeat(2_000))).rejects.toMatchObject({ code: 'shutting_down' });
+  await tab.close();
+  await unanswered;
+});
+
 test('a tokenizer that could not be read is read again for the next text', async () => {
   let fails = true;
   const open: typeof platform.open = async (...args) => {
