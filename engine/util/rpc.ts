@@ -95,7 +95,8 @@ export class Caller<Table extends OperationTable> {
   /** Fails all running and later calls with `error`, because the answering side is gone. */
   fail(error: EngineError): void {
     this.#failure ??= error;
-    for (const call of this.#calls.values()) call.settle(error);
+    // What was answered in full is still there for a slow reader.
+    for (const call of this.#calls.values()) if (!call.endedByHost) call.settle(error);
   }
 
   async #value(name: string, request: unknown): Promise<unknown> {

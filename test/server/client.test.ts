@@ -134,6 +134,16 @@ describe('calls', () => {
     await expect(collect(client.chat(CHAT, never))).rejects.toMatchObject({ code: 'internal', message: 'x is not a function' });
     expect(log[0]).toMatch(/engine bug in chat: TypeError: x is not a function\n\s+at/);
   });
+  test('that were answered in full are read to their end, also by a reader who is slower than the engine dies', async () => {
+    const { client, clientPort, seen } = await connectFake();
+    const iterator = client.chat(CHAT, never)[Symbol.asyncIterator]();
+    const first = await iterator.next();
+    await until(() => seen.some((message) => message.type === 'news' && message.news.some(({ type }) => type === 'end')));
+    clientPort.close();
+    const rest = await collect({ [Symbol.asyncIterator]: () => iterator });
+    expect([first.value, ...rest]).toEqual(await collect(new FakeEngine().chat(CHAT, never)));
+    await expect(collect(client.chat(CHAT, never))).rejects.toMatchObject({ code: 'device_lost' });
+  });
 });
 
 describe('back-pressure and abort', () => {
