@@ -47,12 +47,16 @@ interface Parts {
   readonly voices: ReadonlyMap<string, Voice>;
   readonly phonemizer: Phonemizer;
   readonly cutter: SpeechCutter;
+  /** Most requests that are served at once; further ones are refused. */
+  readonly maxQueued: number;
 }
 
 export class Synthesizer implements TaskOperations<'speech'> {
   readonly info: ModelInfo;
   readonly #parts: Parts;
   #closed: EngineError | undefined;
+  /** Requests that are being served. */
+  #requests = 0;
   #resolveLost: (reason: string) => void = () => {};
   /** Resolves with the reason when a step has failed, after which nothing can be synthesised. */
   readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
@@ -122,15 +126,26 @@ export class Synthesizer implements TaskOperations<'speech'> {
       sampleRate,
     };
     const cutter = new SpeechCutter({ phonemizer, maxIds: runner.maxIds, maxPhonemes: config.maxSpeechPhonemes });
-    return new Synthesizer(info, { runner, voices, phonemizer, cutter });
+    return new Synthesizer(info, { runner, voices, phonemizer, cutter, maxQueued: config.maxQueuedRequests });
   }
 
   /**
    * Speaks a text. Throws EngineError('invalid_request') before the first event for an unknown voice, a language that the model does not speak, a speed or seed out of range, and a text that has nothing to
-   * speak or too many phonemes. Equal (seed, text, voice, language, speed) give equal samples, whatever else is running.
+   * speak or too many phonemes, and EngineError('queue_full') where too many are spoken already. Equal (seed, text, voice, language, speed) give equal samples, whatever else is running.
    */
   async *synthesize(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
     if (this.#closed) throw this.#closed;
+    if (this.#requests >= this.#parts.maxQueued)
+      throw new EngineError('queue_full', `${this.#requests} texts are being spoken; try again later`);
+    this.#requests++;
+    try {
+      yield* this.#events(request, signal);
+    } finally {
+      this.#requests--;
+    }
+  }
+
+  async *#events(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
     const { speed = 1, seed = randomSeed() } = request;
     const { voice, language } = this.#speaker(request);
     if (!(speed >= SPEED_RANGE[0] && speed <= SPEED_RANGE[1])) {

@@ -105,6 +105,25 @@ describe('a tiny Synthesizer', () => {
     expect(texts.slice(0, -1).every((piece) => piece.endsWith(','))).toBe(true);
   });
 
+  test('refuses more requests than may wait, until one of them has ended', async () => {
+    const small = await load(device, 'test/fixtures/kokoro-tiny-random', resolveConfig({ maxQueuedRequests: 2 }));
+    const request = { text: 'Hello there.', voice, seed: 1 };
+    const first = small.synthesize(request, new AbortController().signal);
+    await first.next();
+    const second = speak(small, request);
+    expect(await failure(speak(small, request))).toMatchObject({ code: 'queue_full' });
+    expect(await second).toHaveLength(3);
+    // One that is refused takes no place.
+    expect(await failure(speak(small, { ...request, voice: 'nobody' }))).toMatchObject({ param: 'voice' });
+    const third = small.synthesize(request, new AbortController().signal);
+    await third.next();
+    expect(await failure(speak(small, request))).toMatchObject({ code: 'queue_full' });
+    await first.return(undefined);
+    await third.return(undefined);
+    expect(await speak(small, request)).toHaveLength(3);
+    await small.close();
+  });
+
   test('halves what does not fit the workspace, and a word without end', async () => {
     const word = 'babe'.repeat(150);
     expect(textsOf(await speak(synthesizer, { text: word, voice, seed: 1, speed: 0.25 })).join('')).toBe(`${word}.`);
