@@ -2,7 +2,6 @@ import { NO_SLOT, PENALTY_WORDS } from '../ops/logits.ts';
 import { PENALTY_NAMES, SAMPLING } from '../sampling.ts';
 import type { SampledRow } from '../scheduler/batch.ts';
 import { isPenalized } from '../scheduler/sequence.ts';
-import type { Sequence } from '../scheduler/sequence.ts';
 import { BIAS_WORDS, FRESH_HEAD } from './step-input.ts';
 import type { StepInput } from './step-input.ts';
 
@@ -14,8 +13,8 @@ const NEUTRAL = PENALTY_NAMES.map((name) => SAMPLING[name].default);
 
 /** Encodes the logit processing of sampled rows: grammar masks, biases, penalties, log-probabilities. */
 export class LogitEncoder {
-  /** By slot: the sequence whose tokens its counts hold. */
-  readonly #counted: (Sequence | undefined)[] = [];
+  /** By slot: id of the sequence whose tokens its counts hold. */
+  readonly #counted: (number | undefined)[] = [];
 
   /** `rows` = logit rows: the sampled ones and padding. */
   encode(sampled: readonly SampledRow[], rows: number, input: StepInput): void {
@@ -56,11 +55,11 @@ export class LogitEncoder {
       );
       penalties[row * PENALTY_WORDS + 3] = sequence.row;
       countedSlots[row] = sequence.row;
-      if (this.#counted[sequence.row] === sequence) continue;
+      if (this.#counted[sequence.row] === sequence.id) continue;
       // A retracted sequence may return to an earlier slot, whose counts would lack its tokens from here on.
-      const earlier = this.#counted.indexOf(sequence);
+      const earlier = this.#counted.indexOf(sequence.id);
       if (earlier >= 0) this.#counted[earlier] = undefined;
-      this.#counted[sequence.row] = sequence;
+      this.#counted[sequence.row] = sequence.id;
       const { tokens, numPrompt } = sequence;
       fresh.set([sequence.row, numPrompt, tokens.length - numPrompt], at);
       fresh.set(tokens, at + FRESH_HEAD);
