@@ -228,7 +228,11 @@ class CodecThread {
 
   #sendFirst(): void {
     const [first] = this.#waiting;
-    if (first) this.#worker ??= this.#start();
+    try {
+      if (first) this.#worker ??= this.#start();
+    } catch (error) {
+      return this.#fail(undefined, error);
+    }
     if (first && this.#isLoaded) this.#worker!.postMessage(first.request, [...first.transfer]);
     this.#watch();
   }
@@ -259,8 +263,8 @@ class CodecThread {
     this.#deadline = setTimeout(() => void this.#worker?.terminate(), this.#options.deadlineMs).unref();
   }
 
-  /** Fails the request that the worker was working on, and those that need an encoder of this worker. */
-  #fail(worker: Worker, cause: unknown): void {
+  /** Fails the request that the worker was working on, and those that need an encoder of this worker. `worker` is undefined if none could be started. */
+  #fail(worker: Worker | undefined, cause: unknown): void {
     if (this.#worker === worker) {
       this.#worker = undefined;
       this.#isLoaded = false;

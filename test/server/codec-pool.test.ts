@@ -55,6 +55,21 @@ test('speech whose encoder was in a worker that died fails at once, and holds up
   await failed;
 });
 
+test('what came when no thread could be started fails alone', async () => {
+  let fails = 1;
+  class Failing extends URL {
+    override get href(): string {
+      if (fails-- > 0) throw new Error('no thread is left');
+      return super.href;
+    }
+  }
+  pool = new CodecPool(1, { worker: new Failing('../../server/audio/worker.ts', import.meta.url) });
+  await expect(pool.decode(good())).rejects.toMatchObject({ status: 500, code: 'internal_error' });
+  const decoded = await pool.decode(good());
+  expect(decoded.samples.length).toBe(8000);
+  await decoded.discard();
+});
+
 test('a pool that was closed starts no worker any more, which would keep the process', async () => {
   pool = new CodecPool(1);
   const rates = { from: 24000, to: 24000 };
