@@ -2,7 +2,7 @@
 import { EngineError, abortErrorOf } from '../../engine/errors.ts';
 
 export interface ReplayOptions<Run, Event> {
-  /** The engine process in which the call begins. */
+  /** The engine process in which the call begins. Whoever chose it has reported an engine that is down. */
   readonly run: Run;
   /** Makes the call; `start` is the start event of the first attempt, if it got that far. */
   readonly call: (run: Run, start: Event | undefined) => AsyncIterable<Event>;
@@ -12,22 +12,20 @@ export interface ReplayOptions<Run, Event> {
 }
 
 /**
- * Makes a call and returns its events. If the engine dies before any event but `start`, which is no part of the answer, the call is repeated once in the next
- * process, but not twice, since the call itself may be what kills it. The call is made right here, not with the first event, so that an engine that is down
- * is reported at once.
+ * Makes a call and yields its events. If the engine dies before any event but `start`, which is no part of the answer, the call is repeated once in the next
+ * process, but not twice, since the call itself may be what kills it. The call is made when the first event is asked for, so one that nobody reads takes no place in the
+ * engine.
  */
-export function replayed<Run, Event extends { readonly type: string }>(options: ReplayOptions<Run, Event>): AsyncIterable<Event> {
-  return events(options.call(options.run, undefined), options);
-}
-
-async function* events<Run, Event extends { readonly type: string }>(
-  first: AsyncIterable<Event>,
-  { run, call, next, signal }: ReplayOptions<Run, Event>,
-): AsyncGenerator<Event, void, undefined> {
+export async function* replayed<Run, Event extends { readonly type: string }>({
+  run,
+  call,
+  next,
+  signal,
+}: ReplayOptions<Run, Event>): AsyncGenerator<Event, void, undefined> {
   let start: Event | undefined;
   let isStreaming = false;
   try {
-    for await (const event of first) {
+    for await (const event of call(run, undefined)) {
       if (event.type === 'start') start = event;
       else isStreaming = true;
       yield event;

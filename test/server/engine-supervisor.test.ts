@@ -6,6 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
+import { replayed } from '../../server/engine/replay.ts';
 import { superviseEngine } from '../../server/engine/supervisor.ts';
 import type { SupervisorOptions } from '../../server/engine/supervisor.ts';
 import { listen } from '../../server/http/listen.ts';
@@ -35,6 +36,17 @@ function start(behaviour: string, watchdogMs = 60_000, options: Partial<Supervis
   cleanups.push(() => supervisor.close());
   return { supervisor, failures };
 }
+
+test('a call that nobody reads is not made', async () => {
+  let calls = 0;
+  const answer = async function* () {
+    yield { type: 'finish' };
+  };
+  const events = replayed({ run: 1, call: () => (calls++, answer()), next: async () => undefined, signal: never });
+  expect(calls).toBe(0);
+  expect(await collect(events)).toEqual([{ type: 'finish' }]);
+  expect(calls).toBe(1);
+});
 
 test('it answers through the process, samples and audio included', async () => {
   const { supervisor } = start('ok');
