@@ -1,5 +1,5 @@
 /** Turns the engine's events into an answer, as one JSON body or as chunks. The form of a choice is left to `Choice`, of which each API has its own. */
-import type { ChatEvent, EngineInfo, FinishReason, ModelInfo } from '../../engine/api.ts';
+import type { ChatEvent, FinishReason } from '../../engine/api.ts';
 import type { Delivery } from './sampling-schema.ts';
 
 /** Fields that the body or every chunk of one answer has. */
@@ -47,14 +47,6 @@ export function createEnvelope(model: string, fingerprint: string, prefix: strin
     system_fingerprint: fingerprint,
   };
 }
-
-/** The text whose SHA-256 is the fingerprint: model and adapter, on which a seeded answer depends. */
-export function describeBuild({ adapter }: EngineInfo, model: ModelInfo | undefined): string {
-  return JSON.stringify([model?.id, model?.architecture, model?.parameters, model?.weightBytes, adapter.name, adapter.family]);
-}
-
-/** Makes a `system_fingerprint` from the SHA-256 of `describeBuild`, in hex. */
-export const fingerprint = (hash: string): string => `fp_${hash.slice(0, 12)}`;
 
 /** Collects all events of an answer into its JSON body. */
 export async function wholeAnswer(sources: readonly Source[], { envelope, objects, choices }: Answer): Promise<object> {

@@ -7,19 +7,11 @@ import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Json, Route } from '../http/route.ts';
 import { describeBody, describeModel, jsonBody } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
+import { int, seedSchema } from '../body/fields.ts';
 import { readJsonObject } from '../body/json-body.ts';
 import { defined, validate } from '../body/validate.ts';
 import { ChatChoice } from './choice.ts';
-import {
-  DELIVERY_RULE,
-  checkChoices,
-  describeChoices,
-  int,
-  samplingFields,
-  seedSchema,
-  toDelivery,
-  toGeneration,
-} from './sampling-schema.ts';
+import { DELIVERY_RULE, checkChoices, describeChoices, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
 import type { ChatLimits } from './schema.ts';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';

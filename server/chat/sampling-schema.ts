@@ -1,11 +1,12 @@
 /** The fields that chat and text completions share: sampling, stop conditions, and delivery (streaming and usage). */
 import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
-import { MAX_BIASES, MAX_STOP_TOKENS, SAMPLING, SAMPLING_NAMES, samplingField, samplingFromWire } from '../../engine/sampling.ts';
+import { MAX_BIASES, MAX_STOP_TOKENS, SAMPLING_NAMES, samplingField, samplingFromWire } from '../../engine/sampling.ts';
 import type { WireSampling } from '../../engine/sampling.ts';
 import { invalidValue } from '../http/errors.ts';
 import { entries } from '../body/bounded.ts';
 import { given } from '../body/describe.ts';
+import { int } from '../body/fields.ts';
 import { defined } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
@@ -14,12 +15,6 @@ export const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
 /** Most characters of a stop sequence: a possible beginning of one is compared again with every token. */
 const MAX_STOP = 1024;
-
-/** Schema of an integer in this range. Here and elsewhere, meta() tells /openapi.json what a refinement checks. */
-export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
-  z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max).meta({ type: 'integer' });
-/** Schema of `seed`, which the OpenAI API defines as an int64. */
-export const seedSchema = int(SAMPLING.seed.min, SAMPLING.seed.max);
 
 const bool = z.boolean();
 const stopString = z.string().min(1, 'must not be empty').max(MAX_STOP, `has at most ${MAX_STOP} characters`);

@@ -3,11 +3,12 @@ import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
 import { hasFunctions, responseFormatSchema, toResponseFormat, toTools, toolFields, toolPaths } from './tools.ts';
 import { invalidValue, missingParameter, unsupportedParameter } from '../http/errors.ts';
-import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
+import { DELIVERY_RULE, checkChoices, describeChoices, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
 import { entries, list } from '../body/bounded.ts';
 import { NULL, absent, describeBody, describeModel, given } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
+import { int } from '../body/fields.ts';
 import { defined, validate } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 

@@ -1,10 +1,10 @@
 /** The bodies of SGLang's routes around chat. */
 import { z } from 'zod';
 import { messageSchema } from './schema.ts';
-import { int } from './sampling-schema.ts';
 import { list } from '../body/bounded.ts';
 import { absent, describeBody, given } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
+import { int } from '../body/fields.ts';
 import type { Json } from '../http/route.ts';
 
 const MAX_PROMPTS = 1024;

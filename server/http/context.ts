@@ -13,7 +13,7 @@ import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
 import { JSON_LIMITS } from '../body/json-body.ts';
 import { UploadBudget } from '../body/upload-budget.ts';
-import { describeBuild, fingerprint } from '../chat/answer.ts';
+import { describeBuild, fingerprint } from '../fingerprint.ts';
 import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
 import type { Phase, RequestTimes, Tracer } from '../trace/types.ts';
 import { capacityOf, loadOf } from '../fleet/load.ts';

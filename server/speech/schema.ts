@@ -1,12 +1,12 @@
 /** Validates the body of POST /v1/audio/speech, in its current and its earlier form. */
 import { z } from 'zod';
 import type { SpeechRequest } from '../../engine/api.ts';
-import { int, seedSchema } from '../chat/sampling-schema.ts';
 import { withFewMarks } from '../../engine/util/marks.ts';
 import { MAX_BLENDED, OPENAI_VOICES, parseBlend, withoutAliases } from '../../engine/util/voices.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter } from '../http/errors.ts';
 import { absent, describeBody, describeModel } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
+import { int, seedSchema } from '../body/fields.ts';
 import { defined, validate } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
