@@ -8,7 +8,7 @@ import { chatAnswer } from './choice.ts';
 import type { ReasoningField } from './choice.ts';
 import { describeChatBody, parseChatBody } from './schema.ts';
 import type { ChatLimits } from './schema.ts';
-import { EngineError } from '../../engine/errors.ts';
+import { inBody } from '../http/errors.ts';
 import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { completionRoute } from './completions.ts';
@@ -49,16 +49,14 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
       const sources = countEvents(context, job, [context.engine.chat({ ...call.request, ...context.loraOf(call.model) }, job.signal)]);
       const answer = chatAnswer(call, startAnswer(context, 'chatcmpl', call.model), reasoningField);
       await sendAnswer(response, sources, answer, job).catch((error: unknown) => {
-        throw inBody(error, call.toolPaths);
+        throw inBody(error, (param) => toolField(param, call.toolPaths));
       });
     }),
   };
 }
 
-/** Rewrites the `param` of an engine error about a tool, whose index counts the tools offered, to the tool's path in the body. */
-function inBody(error: unknown, toolPaths: readonly string[]): unknown {
-  const [given, index] = /^tools\[(\d+)\]/.exec((error instanceof EngineError && error.param) || '') ?? [];
-  if (!(error instanceof EngineError) || given === undefined) return error;
-  const param = toolPaths[Number(index)]! + error.param!.slice(given.length);
-  return new EngineError(error.code, error.message, { param, cause: error });
+/** The path in the body of a field of a tool, which the engine counts among the tools offered; undefined for other fields. */
+function toolField(param: string, toolPaths: readonly string[]): string | undefined {
+  const [given, index] = /^tools\[(\d+)\]/.exec(param) ?? [];
+  return given && toolPaths[Number(index)]! + param.slice(given.length);
 }

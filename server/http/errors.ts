@@ -1,5 +1,5 @@
 /** Errors of the HTTP API, `{"error": {message, type, param, code}}`, and the table that maps engine errors to statuses. */
-import { EngineError } from '../../engine/errors.ts';
+import { EngineError, fromPlainError, toPlainError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
 import { inFlags } from '../settings/remedies.ts';
 
@@ -97,6 +97,12 @@ const NUMBERS: ReadonlyMap<string, string> = new Map([['promptTokens', 'n_prompt
 
 function numbersOf(details: Readonly<Record<string, number | string>>): Record<string, number | string> {
   return Object.fromEntries(Object.entries(details).map(([name, number]) => [NUMBERS.get(name) ?? name, number]));
+}
+
+/** Gives the field that an engine error names its name in the body, which `nameOf` returns; undefined = no other. Anything else is returned as it is. */
+export function inBody(error: unknown, nameOf: (param: string) => string | undefined): unknown {
+  const param = error instanceof EngineError && error.param !== undefined ? nameOf(error.param) : undefined;
+  return param === undefined ? error : fromPlainError({ ...toPlainError(error), param });
 }
 
 /** Converts any thrown value to an HttpError; `say` words an engine error for its reader. The message of an internal error is kept out, since it may quote the request. */

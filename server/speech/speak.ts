@@ -1,11 +1,11 @@
 /** Encodes the engine's speech events and writes them to an outlet: as one body, in chunks, or in SSE events. */
 import type { SpeechEvent } from '../../engine/api.ts';
 import { wavHeader } from '../../engine/audio/wav.ts';
-import { EngineError, fromPlainError, toPlainError } from '../../engine/errors.ts';
 import type { SampleEncoding } from '../audio/encoders.ts';
 import type { Rates } from '../audio/pcm.ts';
 import { joinBytes } from '../audio/join-bytes.ts';
 import type { AudioEncoder } from '../audio/pool.ts';
+import { inBody } from '../http/errors.ts';
 import type { SpeechCall, SpeechFormat } from './schema.ts';
 
 /** Where an answer is written to: a server's response, or a page's. */
@@ -36,8 +36,7 @@ export async function* nameField({ legacy }: SpeechCall, events: AsyncIterable<S
   try {
     yield* events;
   } catch (error) {
-    if (legacy || !(error instanceof EngineError) || error.param !== 'text') throw error;
-    throw fromPlainError({ ...toPlainError(error), param: 'input' });
+    throw inBody(error, (param) => (param === 'text' && !legacy ? 'input' : undefined));
   }
 }
 

@@ -70,6 +70,21 @@ describe('what shapes the answer', () => {
     expect((await postJson(chat + PATH, { ...GOOD, ...fields })).json.error).toMatchObject({ code: 'invalid_json_schema', param });
   });
 
+  test('with all that the engine says of it', async () => {
+    const failWith = new EngineError('unsupported', 'no', {
+      param: 'tools[0]',
+      details: { promptTokens: 9, contextLength: 8 },
+      remedies: [{ does: 'take it', settings: [{ name: 'contextLength', value: 9 }] }],
+    });
+    const { chat } = await startListeners({ failAfter: 0, failWith });
+    expect((await postJson(chat + PATH, { ...GOOD, tools })).json.error).toMatchObject({
+      message: expect.stringContaining('--context-length 9'),
+      param: 'tools[0]',
+      n_prompt_tokens: 9,
+      n_ctx: 8,
+    });
+  });
+
   test('also where only some of the tools are offered', async () => {
     const failWith = new EngineError('invalid_json_schema', 'no', { param: 'tools[0].parameters' });
     const { chat } = await startListeners({ failAfter: 0, failWith });
