@@ -23,6 +23,7 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
     tags: ['chat'],
     body: () => jsonBody(describeCompletionBody({ ...context.names, ...limits })),
     answers: [JSON_TYPE, EVENT_TYPE],
+    generates: { operation: 'text_completion', output: 'text' },
     handler: context.job(async (request, response, job) => {
       const call = parseCompletionBody(await readJsonObject(request, context.bodies, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);

@@ -41,6 +41,7 @@ export function middleRoute(context: ListenerContext, limits: ChatLimits): Route
     tags: ['chat'],
     body: () => jsonBody(describeMiddleBody({ ...context.names, ...limits })),
     answers: [JSON_TYPE, EVENT_TYPE],
+    generates: { operation: 'text_completion', output: 'text' },
     handler: context.job(async (request, response, job) => {
       const call = parseMiddleBody(await readJsonObject(request, context.bodies, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);

@@ -42,6 +42,7 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
     tags: ['chat'],
     body: () => jsonBody(describeChatBody({ ...context.names, ...limits })),
     answers: [JSON_TYPE, EVENT_TYPE],
+    generates: { operation: 'chat', output: 'text' },
     handler: context.job(async (request, response, job) => {
       const call = parseChatBody(await readJsonObject(request, context.bodies, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);

@@ -9,9 +9,6 @@ import { ABORT_BODY, abortSchema, describeDetokenizeBody, describeTokenizeBody, 
 import { jsonBody } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
 
-/** Options of jobs that are not counted as requests to the model. */
-const NO_ANSWER = { isGeneration: false };
-
 /** Characters or tokens of a list that the engine is given at once, some milliseconds of work. Each item counts ITEM more, for its overhead. */
 const PIECE = 4096;
 const ITEM = 64;
@@ -60,7 +57,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages! }) : one(prompt));
           response.json({ tokens, count: tokens.length, ...limit });
         }
-      }, NO_ANSWER),
+      }),
     },
     {
       method: 'post',
@@ -77,7 +74,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           : await engine.detokenize(tokens as number[]);
         // vLLM calls it `prompt`, SGLang `text`.
         response.json({ prompt: text, text });
-      }, NO_ANSWER),
+      }),
     },
     {
       method: 'get',
@@ -88,7 +85,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
         const { bosToken, eosToken, chatTemplate } = await engine.tokenizerInfo();
         // Names of tokenizer_config.json, as vLLM answers with.
         response.json({ bos_token: bosToken, eos_token: eosToken, chat_template: chatTemplate });
-      }, NO_ANSWER),
+      }),
     },
   ];
 }

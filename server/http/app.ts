@@ -3,9 +3,10 @@
  * method.
  */
 import express from 'express';
-import type { Express } from 'express';
+import type { Express, RequestHandler } from 'express';
 import { hasKey, requireAdmin, requireEitherKey, requireKey } from '../access/guards.ts';
 import { healthRoutes, metricsRoute, modelRoutes } from './common-routes.ts';
+import { localsOf } from './context.ts';
 import type { ListenerContext } from './context.ts';
 import { HttpError } from './errors.ts';
 import { checkHost, cors, identify, sendError } from './middleware.ts';
@@ -40,7 +41,11 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
   const floor = ({ access }: Route) => (access === 'admin-acts' || access === 'worker' ? admin : router);
   for (const route of routes) {
     const guards = route.access === 'admin-acts' ? [requireAdmin(context)] : route.access === 'worker' ? [requireEitherKey(context)] : [];
-    mount(isPrefixed(route) ? floor(route) : app, route, ...guards);
+    const known: RequestHandler = (_request, response, next) => {
+      localsOf(response).route = route;
+      next();
+    };
+    mount(isPrefixed(route) ? floor(route) : app, route, ...guards, known);
   }
   for (const route of routes) {
     const others = routes.filter((other) => other !== route && other.path === route.path);

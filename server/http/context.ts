@@ -20,6 +20,7 @@ import { capacityOf, loadOf } from '../fleet/load.ts';
 import type { Capacity, Load } from '../fleet/load.ts';
 import { ListenerMetrics } from './metrics.ts';
 import type { OriginRules } from './origin.ts';
+import type { Route } from './route.ts';
 
 export interface AppOptions {
   readonly engine: Engine;
@@ -79,8 +80,6 @@ export interface Job {
 }
 
 export interface JobOptions {
-  /** Whether the model is asked for an answer, which is counted and traced; default true. */
-  readonly isGeneration?: boolean;
   /** First phase of the trace; default `queue`. */
   readonly begins?: Phase;
 }
@@ -92,7 +91,7 @@ interface RequestLocals {
   /** Limits of the key that the request came with; absent unless that key is one of a key file. */
   keyUse?: KeyUse;
   /** Whether the request asks the model for an answer; set by `ListenerContext.job`. */
-  isGeneration?: boolean;
+  route?: Route;
   /** Start of the job and of each of its phases, in milliseconds of performance.now(). */
   traced?: Pick<RequestTimes, 'begun' | 'phases'>;
   /** Whether no route has the request's path. */
@@ -208,13 +207,9 @@ export class ListenerContext {
    * Wraps the handler of a request that computes. The request is refused (503) while the engine is not ready and (429) beyond the limits of its key, it is aborted
    * when its client disconnects, and it is counted while it runs.
    */
-  job(
-    handler: JobHandler,
-    { isGeneration = true, begins = 'queue' }: JobOptions = {},
-  ): (request: Request, response: Response) => Promise<void> {
+  job(handler: JobHandler, { begins = 'queue' }: JobOptions = {}): (request: Request, response: Response) => Promise<void> {
     return async (request, response) => {
       const locals = localsOf(response);
-      locals.isGeneration = isGeneration;
       const started = performance.now();
       const phases = new Map<Phase, number>([[begins, started]]);
       // Set first, so that requests that are refused below are traced too.

@@ -22,13 +22,14 @@ export function identify({ log, requestLog, metrics, lifecycle, options: { trace
       const seconds = (performance.now() - started) / 1000;
       const status = response.writableFinished ? response.statusCode : 499;
       // The route's pattern, never the path, which could carry content.
-      const { unmatched = false, isGeneration = false, traced, note = {} } = localsOf(response);
+      const { unmatched = false, traced, note = {}, route: found } = localsOf(response);
       const route = unmatched ? 'unmatched' : String(request.route?.path ?? 'unmatched');
-      metrics.finished({ route, status, seconds, isGeneration });
-      if (tracer && traced && isGeneration) {
+      metrics.finished({ route, status, seconds, isGeneration: found?.generates !== undefined });
+      if (tracer && traced && found?.generates) {
         const [ended, traceparent] = [performance.now(), request.get('traceparent')];
         tracer.request({
           route,
+          generates: found.generates,
           method: request.method,
           model: modelId,
           status,

@@ -28,7 +28,17 @@ export interface Route {
   readonly query?: Json;
   /** Content types of a successful response; default: JSON. */
   readonly answers?: readonly string[];
+  /** What the model is asked for; absent = nothing. Requests that ask for something are counted and traced. */
+  readonly generates?: Generation;
   readonly handler: Handler;
+}
+
+/** What a route has a model make, in the words of OpenTelemetry's conventions, which have no operations for speech and transcription. */
+export interface Generation {
+  /** `gen_ai.operation.name`. */
+  readonly operation: string;
+  /** `gen_ai.output.type`. */
+  readonly output: 'text' | 'speech';
 }
 
 const PREFIX = '/v1';

@@ -41,6 +41,7 @@ function speechRoute(context: ListenerContext, options: SpeechAppOptions): Route
     tags: ['speech'],
     body: () => jsonBody(describeSpeechBody({ ...context.names, ...speechSettings(options) })),
     answers: ['audio/mpeg', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/wav', 'audio/pcm', EVENT_TYPE],
+    generates: { operation: 'speech', output: 'speech' },
     handler: context.job(async (request, response, job) => {
       const call = parseSpeechBody(await readJsonObject(request, context.bodies, job.signal), limitsOf(context, options));
       if (call.model !== undefined) context.checkModel(call.model);

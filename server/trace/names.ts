@@ -14,21 +14,3 @@ export const NAMES = {
   error: 'error.type',
   audioSeconds: 'parley.audio.seconds',
 } as const;
-
-/** `gen_ai.operation.name` by route. The conventions have no names for speech and transcription. */
-export const OPERATIONS: Readonly<Record<string, string>> = {
-  '/chat/completions': 'chat',
-  '/completions': 'text_completion',
-  '/audio/speech': 'speech',
-  '/audio/transcriptions': 'transcription',
-  '/audio/translations': 'translation',
-};
-
-/** `gen_ai.output.type` by route. */
-export const OUTPUTS: Readonly<Record<string, string>> = {
-  '/chat/completions': 'text',
-  '/completions': 'text',
-  '/audio/speech': 'speech',
-  '/audio/transcriptions': 'text',
-  '/audio/translations': 'text',
-};

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { VERSION } from '../version.ts';
 import type { Logger } from '../log.ts';
-import { NAMES, OPERATIONS, OUTPUTS } from './names.ts';
+import { NAMES } from './names.ts';
 import type { RequestTimes, Tracer } from './types.ts';
 
 const FLUSH_MS = 1_000;
@@ -116,8 +116,11 @@ function parentOf(header: string | undefined): Parent | undefined {
 }
 
 /** The spans of a request: one for the request and, unless it was refused, one for each phase. */
-function spansOf({ route, method, model, status, begun, phases, ended, note }: RequestTimes, parent: Parent | undefined): Span[] {
-  const operation = OPERATIONS[route] ?? route;
+function spansOf(
+  { route, generates, method, model, status, begun, phases, ended, note }: RequestTimes,
+  parent: Parent | undefined,
+): Span[] {
+  const { operation, output } = generates;
   const traceId = parent?.traceId ?? randomBytes(16).toString('hex');
   const root = randomBytes(8).toString('hex');
   const failed = status >= 400;
@@ -145,7 +148,7 @@ function spansOf({ route, method, model, status, begun, phases, ended, note }: R
     [NAMES.method]: method,
     [NAMES.route]: route,
     [NAMES.status]: status,
-    [NAMES.outputType]: OUTPUTS[route],
+    [NAMES.outputType]: output,
     [NAMES.inputTokens]: note['prompt_tokens'],
     [NAMES.cachedTokens]: note['cached_tokens'],
     [NAMES.outputTokens]: note['completion_tokens'] ?? note['output_tokens'],

@@ -1,4 +1,5 @@
 /** The interface between listeners and tracer; the tracer itself is loaded only if traces are wanted. */
+import type { Generation } from '../http/route.ts';
 
 /**
  * Phase of a request. Chat: `queue` until it is tokenised and admitted, `prefill` until the first token, then `decode`. Speech: `queue` until the first phonemes are
@@ -11,6 +12,7 @@ export type Phase = 'queue' | 'prefill' | 'decode' | 'synthesis' | 'receive' | '
 export interface RequestTimes {
   /** The route's pattern, never the path. */
   readonly route: string;
+  readonly generates: Generation;
   readonly method: string;
   readonly model: string;
   readonly status: number;

@@ -72,6 +72,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
     tags: ['transcription'],
     body: () => ({ 'multipart/form-data': describeTranscriptionForm(context.names) }),
     answers: [JSON_TYPE, 'text/plain', 'text/vtt', EVENT_TYPE],
+    generates: { operation: task === 'translate' ? 'translation' : 'transcription', output: 'text' },
     handler: handle(task),
   });
   return createApp(context, [

@@ -120,6 +120,20 @@ test('a transcription is received, unpacked, encoded and decoded', async () => {
   expect(phasesOf(spans(), request!)).toEqual(['receive', 'unpack', 'encode', 'decode']);
 });
 
+test('every route that has a model answer says what it is asked for', async () => {
+  const { spans, endpoint } = await collector();
+  const tracer = createTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'));
+  const { chat } = await startListeners({}, { tracer });
+  for (const path of ['/v1/completions', '/v1/fim/completions']) await postJson(chat + path, { model: 'parley-chat', prompt: 'a' });
+  await postJson(`${chat}/v1/tokenize`, { prompt: 'a' });
+  const requests = () => spans().filter(({ kind }) => kind === 2);
+  await expect.poll(async () => (await tracer.flush(), requests().length)).toBe(2);
+  for (const request of requests()) {
+    expect(request.name).toBe('text_completion parley-chat');
+    expect(attribute(request, 'gen_ai.output.type')).toBe('text');
+  }
+});
+
 test('a request that is refused before its work begins is in the traces', async () => {
   const { spans, endpoint } = await collector();
   const tracer = createTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'));
