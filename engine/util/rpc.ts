@@ -193,7 +193,7 @@ export class Answerer<Table extends OperationTable> {
   readonly #bug: (what: string) => void;
   readonly #calls = new Map<number, ServedCall>();
 
-  /** `tell` sends news to the caller (see `batched`); `bug` is called with the stack of any error that is no EngineError. */
+  /** `tell` sends news to the caller (see `batched`); `bug` is called with the stack of any error that is a bug. */
   constructor(table: Table, methods: Methods<Table>, tell: (news: CallNews) => void, bug: (what: string) => void) {
     this.#table = table;
     this.#methods = methods;
@@ -225,7 +225,8 @@ export class Answerer<Table extends OperationTable> {
         this.#tell({ type: 'end', id });
       }
     } catch (error) {
-      if (!(error instanceof EngineError)) this.#bug(`engine bug in ${name}: ${error instanceof Error ? error.stack : String(error)}`);
+      if (!(error instanceof EngineError) || error.code === 'internal')
+        this.#bug(`engine bug in ${name}: ${error instanceof Error ? error.stack : String(error)}`);
       this.#tell({ type: 'error', id, error: toPlainError(error) });
     } finally {
       this.#calls.delete(id);

@@ -14,7 +14,7 @@ import type { Logger } from '../log.ts';
 import { JSON_LIMITS } from '../body/json-body.ts';
 import { UploadBudget } from '../body/upload-budget.ts';
 import { describeBuild, fingerprint } from '../fingerprint.ts';
-import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
+import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown, toHttpError } from './errors.ts';
 import type { Phase, RequestTimes, Tracer } from '../trace/types.ts';
 import { capacityOf, loadOf } from '../fleet/load.ts';
 import type { Capacity, Load } from '../fleet/load.ts';
@@ -77,6 +77,11 @@ export interface Job {
   enter(phase: Phase): void;
   /** Adds fields to the request's log line; never content. */
   note(fields: Note): void;
+  /**
+   * Takes a failure after the answer has begun, which no error response can show any more: notes and logs it, and returns the error to show in the answer. For an aborted job
+   * that is the abort's reason, which says more than the error that followed from it.
+   */
+  fail(error: unknown): HttpError;
 }
 
 export interface JobOptions {
@@ -96,6 +101,8 @@ interface RequestLocals {
   traced?: Pick<RequestTimes, 'begun' | 'phases'>;
   /** Whether no route has the request's path. */
   unmatched?: boolean;
+  /** Status of the error that the request ended with, which after the first byte is not the response's. */
+  failure?: number;
   /** Fields of the request's log line and attributes of its trace; never content. */
   note?: Note;
 }
@@ -109,6 +116,15 @@ export const localsOf = (response: Response): RequestLocals => response.locals;
 export function addNote(response: Response, fields: Note): void {
   const locals = localsOf(response);
   locals.note = { ...locals.note, ...fields };
+}
+
+/** Notes the error that a request ends with for its log line, counters and trace. A bug is logged, since the client is told no more than that there was one. */
+export function noteFailure(log: Logger, response: Response, error: HttpError): void {
+  const { status, code, cause = error } = error;
+  localsOf(response).failure = status;
+  addNote(response, { code });
+  if (code !== 'internal_error' || response.destroyed) return;
+  log.error({ id: response.get('x-request-id'), stack: cause instanceof Error ? cause.stack : String(cause) }, 'bug');
 }
 
 /** Shared state of one listener; every route's handler is made with it. */
@@ -233,6 +249,7 @@ export class ListenerContext {
           enter: (phase) => void (phases.has(phase) || phases.set(phase, performance.now())),
           elapsed: () => (performance.now() - started) / 1000,
           note: (fields) => addNote(response, fields),
+          fail: (error) => this.#fail(response, controller.signal.aborted ? controller.signal.reason : error),
         });
       } catch (error) {
         // The reason of the abort (drain deadline or /abort_request) says more than the engine's `aborted`.
@@ -245,5 +262,13 @@ export class ListenerContext {
         leave?.();
       }
     };
+  }
+  #fail(response: Response, error: unknown): HttpError {
+    const shown = toHttpError(error);
+    noteFailure(this.log, response, shown);
+    const { status, code, message } = shown;
+    if (status >= 500 && code !== 'internal_error')
+      this.log.warn({ id: response.get('x-request-id'), code, why: message }, 'an answer broke off');
+    return shown;
   }
 }

@@ -1,7 +1,7 @@
 /** The middleware of every listener: request id and log line, host and origin checks, and JSON errors. */
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
-import { addNote, localsOf } from './context.ts';
+import { localsOf, noteFailure } from './context.ts';
 import type { ListenerContext } from './context.ts';
 import { HttpError, toHttpError } from './errors.ts';
 import { discardRest } from './listen.ts';
@@ -20,9 +20,9 @@ export function identify({ log, requestLog, metrics, lifecycle, options: { trace
     if (lifecycle.state !== 'serving') response.set('connection', 'close');
     response.on('close', () => {
       const seconds = (performance.now() - started) / 1000;
-      const status = response.writableFinished ? response.statusCode : 499;
       // The route's pattern, never the path, which could carry content.
-      const { unmatched = false, traced, note = {}, route: found } = localsOf(response);
+      const { unmatched = false, traced, note = {}, failure, route: found } = localsOf(response);
+      const status = failure ?? (response.writableFinished ? response.statusCode : 499);
       const route = unmatched ? 'unmatched' : String(request.route?.path ?? 'unmatched');
       metrics.finished({ route, status, seconds, isGeneration: found?.generates !== undefined });
       if (tracer && traced && found?.generates) {
@@ -109,11 +109,8 @@ export function sendError({ log }: ListenerContext) {
   return (error: unknown, request: Request, response: Response, _next: NextFunction): void => {
     const http =
       error instanceof URIError ? new HttpError(404, 'unknown_url', 'the path is not valid percent-encoding') : toHttpError(error);
-    addNote(response, { code: http.code });
+    noteFailure(log, response, http);
     localsOf(response).unmatched = http.code === 'unknown_url';
-    if (http.code === 'internal_error' && !response.destroyed) {
-      log.error({ id: response.get('x-request-id'), stack: http.cause instanceof Error ? http.cause.stack : undefined }, 'bug');
-    }
     if (response.headersSent || response.destroyed) {
       response.destroy();
       return;

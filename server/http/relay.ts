@@ -1,8 +1,6 @@
 /** Relays an engine call's events to the client: counts them, streams them as SSE, and reports a failure in a form that the client can still receive. */
 import type { Response } from 'express';
 import type { Job, ListenerContext } from './context.ts';
-import { toHttpError } from './errors.ts';
-import type { HttpError } from './errors.ts';
 import type { Phase } from '../trace/types.ts';
 import { EventStream } from './sse.ts';
 
@@ -55,15 +53,8 @@ export async function relay(response: Response, job: Job, events: AsyncIterable<
   } catch (error) {
     if (!stream.begun) throw error;
     if (response.destroyed) return;
-    await stream.send(failureOf(job, error).body);
+    await stream.send(job.fail(error).body);
   }
   await stream.sendDone();
   stream.end();
-}
-
-/** The error to show for a failure in mid-answer; notes its code for the log line. For an aborted job it is the abort's reason, which says more than the error that followed from it. */
-export function failureOf(job: Job, error: unknown): HttpError {
-  const shown = toHttpError(job.signal.aborted ? job.signal.reason : error);
-  job.note({ code: shown.code });
-  return shown;
 }

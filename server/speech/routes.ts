@@ -11,7 +11,7 @@ import { describeSpeechBody, parseSpeechBody, speechSettings } from './schema.ts
 import type { SpeechLimits, SpeechSettings } from './schema.ts';
 import { nameField, speak } from './speak.ts';
 import type { Encoders, Outlet } from './speak.ts';
-import { countAudio, failureOf } from '../http/relay.ts';
+import { countAudio } from '../http/relay.ts';
 import type { AudioCount } from '../http/relay.ts';
 import { EVENT_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -101,8 +101,12 @@ function outletOf(response: Response, job: Job): Outlet {
     },
     write: (bytes) => (bytes.length > 0 ? writeWithPressure(response, bytes) : Promise.resolve()),
     end: (last) => void (last ? response.end(last) : response.end()),
-    // After the first byte, breaking the connection is the only way to show a failure.
-    fail: () => void response.destroy(),
+    fail: (error) => {
+      if (response.destroyed) return;
+      job.fail(error);
+      // After the first byte, breaking the connection is the only way to show a failure.
+      response.destroy();
+    },
     events: {
       begin: (headers) => {
         response.set(headers);
@@ -113,7 +117,7 @@ function outletOf(response: Response, job: Job): Outlet {
       end: () => events?.end(),
       fail: async (error) => {
         if (response.destroyed) return;
-        await events?.send(failureOf(job, error).body);
+        await events?.send(job.fail(error).body);
         events?.end();
       },
     },

@@ -134,6 +134,16 @@ describe('calls', () => {
     await expect(collect(client.chat(CHAT, never))).rejects.toMatchObject({ code: 'internal', message: 'x is not a function' });
     expect(log[0]).toMatch(/engine bug in chat: TypeError: x is not a function\n\s+at/);
   });
+
+  test('log an assertion that does not hold as the bug that it is, and none of the errors that say everything', async () => {
+    const broken = await connectFake({ failAfter: 2, failWith: new EngineError('internal', 'assertion failed: 1 is 2') });
+    await expect(collect(broken.client.chat(CHAT, never))).rejects.toMatchObject({ code: 'internal' });
+    expect(broken.log).toEqual([expect.stringMatching(/engine bug in chat: .*assertion failed: 1 is 2\n\s+at/)]);
+    const full = await connectFake({ failAfter: 0, failWith: new EngineError('queue_full', 'full') });
+    await expect(collect(full.client.chat(CHAT, never))).rejects.toMatchObject({ code: 'queue_full' });
+    expect(full.log).toEqual([]);
+  });
+
   test('that were answered in full are read to their end, also by a reader who is slower than the engine dies', async () => {
     const { client, clientPort, seen } = await connectFake();
     const iterator = client.chat(CHAT, never)[Symbol.asyncIterator]();
