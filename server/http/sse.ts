@@ -27,6 +27,8 @@ export class EventStream {
     if (this.#begun) return;
     this.#begun = true;
     const response = this.#response;
+    // A response that was closed already closes no more, so nothing would end the pings.
+    if (response.destroyed) return;
     response.status(200).set({
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',

@@ -82,6 +82,15 @@ test('send() waits while more than 1 MiB is queued, until it has drained, howeve
   expect([response.listenerCount('drain'), response.timeout]).toEqual([0, 0]);
 });
 
+test('an answer that begins after its client has left starts no pings, which nothing would end', async () => {
+  const response = new FakeResponse();
+  response.destroy();
+  const stream = new EventStream(response as unknown as Response);
+  stream.begin();
+  await stream.send({ late: true });
+  expect([stream.begun, vi.getTimerCount(), response.written]).toEqual([true, 0, '']);
+});
+
 test('a client that takes nothing for a minute is given up', async () => {
   const { response, stream } = open();
   response.writableLength = 1 << 21;
