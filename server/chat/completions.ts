@@ -11,7 +11,6 @@ import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { describeCompletionBody, parseCompletionBody } from './completion-schema.ts';
 import { jsonBody } from '../body/describe.ts';
-import { readJsonObject } from '../body/json-body.ts';
 import { defined } from '../body/validate.ts';
 
 /** The route of text completions. */
@@ -25,7 +24,7 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
     answers: [JSON_TYPE, EVENT_TYPE],
     generates: { operation: 'text_completion', output: 'text' },
     handler: context.job(async (request, response, job) => {
-      const call = parseCompletionBody(await readJsonObject(request, context.bodies, job.signal), limits);
+      const call = parseCompletionBody(await context.readJson(request, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream, prompts: call.prompts.length });
       // If one prompt fails, the others are aborted.

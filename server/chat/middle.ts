@@ -8,7 +8,6 @@ import type { Json, Route } from '../http/route.ts';
 import { describeBody, describeModel, jsonBody } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import { int, seedSchema } from '../body/fields.ts';
-import { readJsonObject } from '../body/json-body.ts';
 import { defined, validate } from '../body/validate.ts';
 import { ChatChoice } from './choice.ts';
 import { DELIVERY_RULE, checkChoices, describeChoices, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
@@ -43,7 +42,7 @@ export function middleRoute(context: ListenerContext, limits: ChatLimits): Route
     answers: [JSON_TYPE, EVENT_TYPE],
     generates: { operation: 'text_completion', output: 'text' },
     handler: context.job(async (request, response, job) => {
-      const call = parseMiddleBody(await readJsonObject(request, context.bodies, job.signal), limits);
+      const call = parseMiddleBody(await context.readJson(request, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
       const sources = countEvents(context, job, [context.engine.chat({ ...call.request, ...context.loraOf(call.model) }, job.signal)]);

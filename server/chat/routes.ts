@@ -13,7 +13,6 @@ import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { completionRoute } from './completions.ts';
 import { jsonBody } from '../body/describe.ts';
-import { readJsonObject } from '../body/json-body.ts';
 import { middleRoute } from './middle.ts';
 import { adminRoutes, tokenRoutes } from './token-routes.ts';
 
@@ -44,7 +43,7 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
     answers: [JSON_TYPE, EVENT_TYPE],
     generates: { operation: 'chat', output: 'text' },
     handler: context.job(async (request, response, job) => {
-      const call = parseChatBody(await readJsonObject(request, context.bodies, job.signal), limits);
+      const call = parseChatBody(await context.readJson(request, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
       const sources = countEvents(context, job, [context.engine.chat({ ...call.request, ...context.loraOf(call.model) }, job.signal)]);

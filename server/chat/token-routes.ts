@@ -4,7 +4,6 @@ import { requestAborted } from '../../engine/errors.ts';
 import type { ListenerContext } from '../http/context.ts';
 import type { Route } from '../http/route.ts';
 import { HttpError, invalidValue, missingParameter } from '../http/errors.ts';
-import { readJsonObject } from '../body/json-body.ts';
 import { ABORT_BODY, abortSchema, describeDetokenizeBody, describeTokenizeBody, detokenizeSchema, tokenizeSchema } from './token-schema.ts';
 import { jsonBody } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
@@ -44,7 +43,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           prompt,
           messages,
           add_special_tokens: addSpecialTokens = true,
-        } = validate(tokenizeSchema, await readJsonObject(request, context.bodies, job.signal));
+        } = validate(tokenizeSchema, await context.readJson(request, job.signal));
         if (model !== undefined) context.checkModel(model);
         if (prompt !== undefined && messages) throw invalidValue('messages', "give 'prompt' or 'messages', not both");
         if (prompt === undefined && !messages) throw missingParameter('prompt');
@@ -66,7 +65,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
       tags: ['tokens'],
       body: () => jsonBody(describeDetokenizeBody(context.names)),
       handler: context.job(async (request, response, job) => {
-        const { model, tokens } = validate(detokenizeSchema, await readJsonObject(request, context.bodies, job.signal));
+        const { model, tokens } = validate(detokenizeSchema, await context.readJson(request, job.signal));
         if (model !== undefined) context.checkModel(model);
         const isBatch = Array.isArray(tokens[0]);
         const text = isBatch
@@ -93,7 +92,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
 /** /v1/abort_request. */
 export function adminRoutes(context: ListenerContext): Route[] {
   const abort = async (request: Request, response: Response): Promise<void> => {
-    const { rid, abort_all: all = false } = validate(abortSchema, await readJsonObject(request, context.bodies));
+    const { rid, abort_all: all = false } = validate(abortSchema, await context.readJson(request));
     if (rid === undefined && !all) throw missingParameter('rid');
     // Official clients retry 409 and 5xx, which would undo it.
     const error = new HttpError(400, 'request_aborted', 'the request was aborted by POST /abort_request');

@@ -11,7 +11,8 @@ import type { KeyUse } from '../access/limits.ts';
 import { Lifecycle } from '../lifecycle.ts';
 import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
-import { JSON_LIMITS } from '../body/json-body.ts';
+import { JSON_LIMITS, readJsonObject } from '../body/json-body.ts';
+import { UnknownFields } from '../body/unknown-fields.ts';
 import { UploadBudget } from '../body/upload-budget.ts';
 import { describeBuild, fingerprint } from '../fingerprint.ts';
 import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown, toHttpError } from './errors.ts';
@@ -95,7 +96,7 @@ export type JobHandler = (request: Request, response: Response, job: Job) => Pro
 interface RequestLocals {
   /** Limits of the key that the request came with; absent unless that key is one of a key file. */
   keyUse?: KeyUse;
-  /** Whether the request asks the model for an answer; set by `ListenerContext.job`. */
+  /** The route that answers the request, once its guards have let it through. */
   route?: Route;
   /** Start of the job and of each of its phases, in milliseconds of performance.now(). */
   traced?: Pick<RequestTimes, 'begun' | 'phases'>;
@@ -141,7 +142,8 @@ export class ListenerContext {
   /** Start of the listener in Unix seconds, which /v1/models shows as `created`. */
   readonly created = Math.floor(Date.now() / 1000);
   /** Memory budget of JSON bodies that are being received. */
-  readonly bodies = new UploadBudget(JSON_LIMITS);
+  readonly #bodies = new UploadBudget(JSON_LIMITS);
+  readonly #unknownFields: UnknownFields;
   /** Running jobs and their request ids. Clients may choose an id, so several jobs can have the same. */
   readonly #jobs = new Map<AbortController, string>();
 
@@ -160,6 +162,7 @@ export class ListenerContext {
     });
     this.lifecycle = options.lifecycle ?? new Lifecycle();
     this.log = (options.log ?? createLog('silent')).child({ listener: task });
+    this.#unknownFields = new UnknownFields(this.log);
     const isForced = options.logRequests === true && !this.log.isLevelEnabled('info');
     this.requestLog = isForced ? this.log.child({}, { level: 'info' }) : this.log;
   }
@@ -210,6 +213,19 @@ export class ListenerContext {
   unhealthy(): HttpError | undefined {
     const isStalled = (this.options.vitals?.().stalledMs ?? 0) > STALLED_MS;
     return this.notReady() ?? (isStalled ? deviceLost('the GPU makes no progress') : undefined);
+  }
+
+  /** Reads a request's JSON object: see readJsonObject. */
+  async readJson(request: Request, signal?: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
+    const body = await readJsonObject(request, this.#bodies, signal);
+    this.noteFields(request, Object.keys(body));
+    return body;
+  }
+
+  /** Takes the names of a body's fields, for the log to list those that the request's route does not know. */
+  noteFields({ res }: Request, names: Iterable<string>): void {
+    const { route } = localsOf(res!);
+    if (route) this.#unknownFields.note(route, names);
   }
 
   /** Aborts the running jobs with this request id (undefined: all jobs) with `error`; returns their number. */
@@ -263,6 +279,7 @@ export class ListenerContext {
       }
     };
   }
+
   #fail(response: Response, error: unknown): HttpError {
     const shown = toHttpError(error);
     noteFailure(this.log, response, shown);

@@ -6,7 +6,6 @@ import { ListenerContext } from '../http/context.ts';
 import type { AppOptions, Job } from '../http/context.ts';
 import { modelLoading } from '../http/errors.ts';
 import { jsonBody } from '../body/describe.ts';
-import { readJsonObject } from '../body/json-body.ts';
 import { describeSpeechBody, parseSpeechBody, speechSettings } from './schema.ts';
 import type { SpeechLimits, SpeechSettings } from './schema.ts';
 import { nameField, speak } from './speak.ts';
@@ -43,7 +42,7 @@ function speechRoute(context: ListenerContext, options: SpeechAppOptions): Route
     answers: ['audio/mpeg', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/wav', 'audio/pcm', EVENT_TYPE],
     generates: { operation: 'speech', output: 'speech' },
     handler: context.job(async (request, response, job) => {
-      const call = parseSpeechBody(await readJsonObject(request, context.bodies, job.signal), limitsOf(context, options));
+      const call = parseSpeechBody(await context.readJson(request, job.signal), limitsOf(context, options));
       if (call.model !== undefined) context.checkModel(call.model);
       if (call.legacy) response.set('deprecation', 'true');
       job.note({ format: call.format, delivery: call.delivery, voice: call.request.voice, characters: call.request.text.length });

@@ -39,6 +39,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
       async (request, response, job) => {
         const { form, upload } = await readForm(request, maxFileBytes, budget, job.signal);
         try {
+          context.noteFields(request, form.fields.keys());
           const call = parseTranscriptionForm(form, { modelOptional: options.modelOptional ?? false, task });
           if (call.model !== undefined) context.checkModel(call.model);
           if (task === 'translate') checkTranslates(options.modelId, context.model());
