@@ -5,7 +5,7 @@ import { localsOf, noteFailure } from './context.ts';
 import type { ListenerContext } from './context.ts';
 import { HttpError, toHttpError } from './errors.ts';
 import { discardRest } from './listen.ts';
-import { DEFAULT_ORIGIN_RULES, isHostAllowed, isOriginAllowed } from './origin.ts';
+import { DEFAULT_ORIGIN_RULES, hostOf, isHostAllowed, isOriginAllowed } from './origin.ts';
 
 /** Routes that probes, scrapers and routers poll every few seconds; logged at level `debug` only. */
 const POLLED = /^(?:\/v1)?\/(?:health\w*|readyz|livez?|metrics|loads|get_load|is_sleeping)$/;
@@ -62,7 +62,7 @@ export function checkHost({ options: { origins = DEFAULT_ORIGIN_RULES } }: Liste
       );
     }
     if (!isHostAllowed(hosts[0] ?? '', origins)) {
-      throw new HttpError(403, 'host_not_allowed', 'this host name is not served; see --allowed-hosts', { type: 'permission_error' });
+      throw new HttpError(403, 'host_not_allowed', describeHost(hosts[0] ?? ''), { type: 'permission_error' });
     }
     const expected = request.get('expect');
     if (expected !== undefined && expected.toLowerCase() !== '100-continue') {
@@ -70,6 +70,16 @@ export function checkHost({ options: { origins = DEFAULT_ORIGIN_RULES } }: Liste
     }
     next();
   };
+}
+
+/** Most characters of a Host header that are quoted. */
+const SHOWN_HOST = 100;
+
+function describeHost(header: string): string {
+  const host = hostOf(header);
+  if (host === undefined) return `'${header.slice(0, SHOWN_HOST)}' is no host name`;
+  const name = host.slice(0, SHOWN_HOST);
+  return `'${name}' is not a host name of this server; --allowed-hosts ${name} allows it`;
 }
 
 const EXPOSED =

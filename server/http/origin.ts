@@ -9,7 +9,7 @@ import { domainToASCII } from 'node:url';
 export interface OriginRules {
   /** Origins allowed besides loopback ones and the server's own; `*` = any. */
   readonly corsOrigins: readonly string[];
-  /** Host names allowed besides IP addresses, localhost, single labels, *.svc and the machine's own; `*` = any. */
+  /** Host names allowed besides IP addresses, localhost, single labels, *.svc, a container's names of its host, and the machine's own; `*` = any. */
   readonly allowedHosts: readonly string[];
 }
 
@@ -40,12 +40,18 @@ export function readOrigin(given: string): string | undefined {
   return url ? `${url.protocol}//${url.host}`.toLowerCase() : undefined;
 }
 
+/**
+ * The names by which containers of Docker and of Podman reach their host. ICANN keeps `.internal` for private use, so nobody can register a name below it, and no stranger's
+ * DNS is asked for one: a page of another site can have none of them lead here.
+ */
+const HOST_OF_CONTAINERS: readonly string[] = ['host.docker.internal', 'host.containers.internal'];
+
 /** Whether a Host header is accepted: it is allowed by the settings, or no stranger's DNS can define it. No browser sends an empty one. */
 export function isHostAllowed(header: string, { allowedHosts }: OriginRules): boolean {
   if (header.trim() === '' || allowedHosts.includes('*')) return true;
   const host = hostOf(header);
   if (host === undefined) return false;
-  const isLocal = host.endsWith('.localhost') || host.endsWith('.svc') || host.endsWith('.svc.cluster.local');
+  const isLocal = ['.localhost', '.svc', '.svc.cluster.local'].some((end) => host.endsWith(end)) || HOST_OF_CONTAINERS.includes(host);
   return allowedHosts.includes(host) || isIP(host) > 0 || isLocal || !host.includes('.') || host === hostname().toLowerCase();
 }
 

@@ -149,6 +149,10 @@ describe('hosts and origins', () => {
     ['gpu-box', 200],
     ['parley.default.svc', 200],
     ['parley.default.svc.cluster.local', 200],
+    ['host.docker.internal:3000', 200],
+    ['Host.Containers.Internal', 200],
+    ['evil.docker.internal', 403],
+    ['host.docker.internal.evil.com', 403],
     ['evil.example', 403],
     ['localhost.evil.example', 403],
     ['[::ffff:10.0.0.1]:3000', 200],
@@ -170,6 +174,15 @@ describe('hosts and origins', () => {
     const answer = await send(`${chat}/v1/models`, { headers: { host } });
     expect(answer.status).toBe(status);
     if (status === 403) expect(answer.json).toEqual(errorBody('host_not_allowed', 'permission_error'));
+  });
+
+  test('a host that is refused is named, with what would let it in', async () => {
+    const { chat } = await startListeners();
+    const messageOf = async (host: string) => (await send(`${chat}/v1/models`, { headers: { host } })).json.error.message;
+    expect(await messageOf('AI.example:3000')).toBe("'ai.example' is not a host name of this server; --allowed-hosts ai.example allows it");
+    expect(await messageOf('a.example/page')).toBe("'a.example/page' is no host name");
+    expect((await messageOf(`${'a'.repeat(500)}.example`)).length).toBeLessThan(300);
+    expect((await messageOf(`${'/'.repeat(500)}.example`)).length).toBeLessThan(150);
   });
 
   test('other hosts are fine when configured; a key does not switch the check off', async () => {
