@@ -31,6 +31,7 @@ import { inFlags } from './settings/remedies.ts';
 import { presetProblem } from './settings/preset.ts';
 import { pulling } from './settings/pulling.ts';
 import { resolveModels } from './settings/sources.ts';
+import { unknownVariables } from './settings/variables.ts';
 import { connectionsWithin, openFilesLimit } from './setup/open-files.mjs';
 import { createSpeechApp } from './speech/routes.ts';
 import { createTranscriptionApp } from './transcription/routes.ts';
@@ -66,6 +67,8 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   });
   const started = performance.now();
   const log = createLog(config.logLevel);
+  const unknown = unknownVariables(env);
+  if (unknown !== undefined) log.warn(unknown);
   const tracer = await tracerOf(env, log);
   const parts = startParts(config, { log, tracer, engineEntry });
   const stop = stopper(config, log, parts);

@@ -61,9 +61,9 @@ function gather(
   readFile: (path: string) => string,
 ): ReadonlyMap<SettingKey, Given> {
   const given = parseArgv(argv);
-  for (const { key, name, aka } of FLAGS) {
-    const place = [name, ...(aka === undefined ? [] : [aka])].map(environmentName).find((variable) => env[variable] !== undefined);
-    if (place !== undefined && !given.has(key)) given.set(key, { raw: env[place], place });
+  for (const flag of FLAGS) {
+    const place = variablesOf(flag).find((variable) => env[variable] !== undefined);
+    if (place !== undefined && !given.has(flag.key)) given.set(flag.key, { raw: env[place], place });
   }
   const file = given.get('config')?.raw;
   for (const [key, raw] of typeof file === 'string' && file !== '' ? parseFile(file, readFile, calledAs(given)('config', file)) : [])
@@ -73,7 +73,9 @@ function gather(
 
 const nameOf = (key: SettingKey): string => FLAGS.find((flag) => flag.key === key)!.name;
 
-const environmentName = (name: string): string => `PARLEY_${name.toUpperCase().replaceAll('-', '_')}`;
+/** The environment variables that set a flag: by its name, and by its other one if it has one. */
+export const variablesOf = ({ name, aka }: Flag): string[] =>
+  [name, ...(aka === undefined ? [] : [aka])].map((one) => `PARLEY_${one.toUpperCase().replaceAll('-', '_')}`);
 
 function flagNamed(name: string, where: string): Flag {
   const flag = FLAGS.find((candidate) => candidate.name === name || candidate.aka === name);

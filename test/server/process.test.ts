@@ -55,6 +55,17 @@ test('it says where it listens, answers on three ports, and Ctrl-C ends it with 
   console.log(`left after ${(performance.now() - started).toFixed(0)} ms`);
 });
 
+test('it warns of a misspelt setting in the environment, and starts', async () => {
+  const server = spawnAt(FAKE, [], { [`PARLEY_${'CHAT_MODLE'}`]: 'secret' });
+  onTestFinished(() => void server.child.kill('SIGKILL'));
+  const { urls, lines } = await whenReady(server);
+  expect(Object.keys(urls)).toHaveLength(3);
+  const isWarning = (line: string): boolean => line.includes('CHAT_MODLE (is PARLEY_CHAT_MODEL meant?)');
+  await until(() => lines.some(isWarning));
+  expect(lines.filter(isWarning)).toEqual([expect.stringMatching(/^\{"level":40,/)]);
+  expect(lines.join('\n')).not.toContain('secret');
+});
+
 /** Asks until nobody listens there any more; returns what it was told then. */
 async function untilRefused(url: string): Promise<string> {
   for (;;) {
