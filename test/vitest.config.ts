@@ -24,6 +24,9 @@ const EVERYWHERE = 'test/everywhere/*.test.ts';
 /** For test/support/codec.ts, which only these files use. */
 const CLOSE_CODEC = fileURLToPath(new URL('support/close-codec.ts', import.meta.url));
 
+/** Which kernel cases need not run again. */
+const PASSED_CASES = fileURLToPath(new URL('support/passed-cases.ts', import.meta.url));
+
 const KERNELS = 'test/kernels/*.test.ts';
 
 /** For the 2-core machines of CI. */
@@ -69,7 +72,10 @@ export default defineConfig({
         extends: true,
         test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING.devices, KERNELS, EVERYWHERE], env },
       },
-      { extends: true, test: { name: 'kernels', include: [KERNELS], isolate: false, env: THOROUGH ? {} : NOT_OPTIMISED } },
+      {
+        extends: true,
+        test: { name: 'kernels', include: [KERNELS], isolate: false, env: THOROUGH ? {} : NOT_OPTIMISED, setupFiles: [PASSED_CASES] },
+      },
       // In Node they compile the bundled models for the other tests, which find them in Mesa's cache, and anew for every browser and runtime (SHORT_VECTORS).
       { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env: THREADS } },
       ...Object.entries(COMPILING).map(([name, include]) => ({
