@@ -185,7 +185,8 @@ export class WindowDecoder {
         window.job,
         parts.filter(({ done }) => !done),
       );
-      return;
+      // Parts may all be silent, and so done.
+      return this.#listener.done(window.job);
     }
     // Aligned with all tokens, before the unfinished end is cut off, because those help to tell where the last ones end.
     if (wantsWords(window)) this.#align(window);

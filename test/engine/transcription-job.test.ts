@@ -5,6 +5,9 @@ import { arraySource } from '../../engine/audio/sample-source.ts';
 import { parseWhisperConfig, parseWhisperTokens } from '../../engine/models/whisper/config.ts';
 import { cutWindows, emitDone, isHeard, settle, withRoom } from '../../engine/tasks/transcription-job.ts';
 import type { Job, Window } from '../../engine/tasks/transcription-job.ts';
+import { WindowDecoder } from '../../engine/tasks/window-decoder.ts';
+import type { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
+import type { StepRow } from '../../engine/runner/whisper-step.ts';
 import { AsyncQueue } from '../../engine/util/async-queue.ts';
 
 const RATE = 16000;
@@ -172,6 +175,32 @@ describe('a transcription', () => {
     for (const [i, window] of job.windows.entries()) hear(window, [i]);
     expect(job.text).toBe(job.windows.map((_, i) => ` w${i}`).join(''));
     expect(job.outputTokens).toBe(full.length + job.windows.length);
+  });
+
+  test('ends with a window without room whose parts are all silent', async () => {
+    // A click that is loud enough in one frame, but not in the halves of two, as frames lie behind a cut.
+    const samples = new Float32Array(20 * RATE).fill(1.2e-3, 15 * RATE, 15 * RATE + 320);
+    const job = await jobOf(samples, { timestamps: 'none' });
+    expect(job.windows).toMatchObject([{ done: false }]);
+    let next = 0;
+    const step = (rows: readonly StepRow[]) => {
+      const chosen = rows.filter(({ sample }) => sample).map(() => [{ token: next++, logprob: -0.1 }]);
+      return { tokens: async () => chosen };
+    };
+    const runner = { model, step, slots: 1, beams: 1, software: false, makeRoom: async () => true, encode: () => undefined };
+    const text = { decode: (ids: readonly number[]) => decode(ids).slice(0, 600), bytes: () => new Uint8Array() };
+    const decoder: WindowDecoder = new WindowDecoder(runner as unknown as WhisperRunner, text.decode, {
+      language: () => undefined,
+      done: (done) => void emitDone(done, model, text),
+      failed: (_, error) => job.events.fail(error),
+      lost: (error) => job.events.fail(error),
+    });
+    decoder.prompt(job, [1, 2]);
+    decoder.add(job);
+    await decoder.idle();
+    expect(job.windows).toMatchObject([{ done: true }, { done: true }]);
+    expect(job.emitted).toBe(2);
+    expect(await drain(job)).toMatchObject([{ type: 'finish', text: '', outputTokens: 224 }]);
   });
 
   test('cuts no window whose text ends, goes on behind a closed segment, or was rejected, and none that is short', async () => {
