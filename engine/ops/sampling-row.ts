@@ -2,7 +2,7 @@
 import { CUT_NAMES, NO_CUTS, SAMPLING, samplingNumbers } from '../sampling.ts';
 import type { CutName } from '../sampling.ts';
 
-/** Words that come before those of the cuts (top-k, top-p, min-p). */
+/** Words that come before those of the cuts, which are in the order of the table. */
 const HEAD = ['inverse_temperature', 'seed_low', 'seed_high', 'position', 'slot'] as const;
 
 /** Names and types of the words, in order (a test compares them with the WGSL struct). */

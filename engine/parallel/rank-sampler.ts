@@ -4,6 +4,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { Decoder } from '../models/decoder.ts';
 import { LOGPROB_WORDS } from '../ops/logits.ts';
+import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
 import { LogitProcessors } from '../runner/logit-processors.ts';
 import { Sampler } from '../runner/sampler.ts';
 import type { StepInput, StepLimits } from '../runner/step-input.ts';
@@ -105,7 +106,7 @@ class SlicedSampler implements RankSampler {
   }
 
   record(rec: Recorder, rows: number, logits: Tensor, greedy: boolean): void {
-    const settings = new Uint32Array(rows * 8);
+    const settings = new Uint32Array(rows * SAMPLING_ROW_WORDS);
     if (!greedy) new Float32Array(settings.buffer).fill(0.5);
     const step: SamplingStep = { rows, settings, reported: [], top: 0 };
     this.#sampler.prepare(step);

@@ -168,8 +168,8 @@ export function resolveSampling(
   };
   return {
     temperature: temperature < GREEDY_BELOW ? 0 : temperature,
-    // A negative cut is off, as top-k -1 is.
-    ...samplingNumbers(CUT_NAMES, (name) => Math.max(0, resolve(name))),
+    // A negative cut is off, as top-k -1 is. A larger top-k would wrap in its word of 32 bits.
+    ...samplingNumbers(CUT_NAMES, (name) => Math.min(Math.max(0, resolve(name)), 2 ** 32 - 1)),
     seed: sampling.seed ?? Math.floor(Math.random() * Number.MAX_SAFE_INTEGER),
     ...((isPenalized(logits) || logits.bias.length > 0 || logprobs !== undefined || constrained || logits.endTokens.length > 0) && {
       logits,

@@ -1,6 +1,7 @@
 /** What a request that says nothing is sampled with. */
 import { expect, test } from 'vitest';
 import { samplingDefaults, shownDefaults } from '../../engine/sampling.ts';
+import { SAMPLING_ROW_WORDS, readCuts, writeSamplingRow } from '../../engine/ops/sampling-row.ts';
 import { resolveSampling } from '../../engine/tasks/chat-request.ts';
 import type { ChatRequest } from '../../engine/api.ts';
 
@@ -34,6 +35,14 @@ test('a request overrides each number by itself', () => {
   expect(resolve({})).toMatchObject({ temperature: 0.7, topP: 0.95, topK: 20 });
   expect(resolve({ temperature: 1.5 })).toMatchObject({ temperature: 1.5, topP: 0.95, topK: 20 });
   expect(resolve({ temperature: 0, topK: -1 })).toMatchObject({ temperature: 0, topK: 0 });
+});
+
+test.each([2 ** 32, 2 ** 32 + 1, 1e300])('top-k %d keeps every token of any vocabulary', (topK) => {
+  const model = { samplingDefaults: samplingDefaults({}, 'model'), vocabulary: 10, eos: new Set<number>() };
+  const { temperature, seed, ...cuts } = resolveSampling({ messages: [], sampling: { topK } }, model, false);
+  const words = new Uint32Array(SAMPLING_ROW_WORDS);
+  writeSamplingRow(words, 0, { ...cuts, temperature, seed, choice: 0, position: 0, slot: 0 });
+  expect(readCuts(words, 0).topK).toBe(2 ** 32 - 1);
 });
 
 test('a token has one bias, however often and in whatever way it is named', () => {
