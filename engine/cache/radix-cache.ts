@@ -25,6 +25,8 @@ export class RadixCache {
   readonly pageSize: number;
   readonly #states: PagePool | undefined;
   readonly #windows: Windows | undefined;
+  /** Nodes that nobody holds, least recently used first, each before those above it: so the first one is a leaf. */
+  readonly #idle = new Set<RadixNode>();
   /** Nodes that have a state. */
   readonly #stateful = new Set<RadixNode>();
   readonly #roots = new Map<string, RadixNode>();
@@ -82,23 +84,36 @@ export class RadixCache {
   /** The path of the longest prefix whose pages the tree holds; splits an edge so that it ends at a node. */
   #walk(tokens: ArrayLike<number>, salt: string, limit: number): Path {
     // Namespaces come from clients: those that nothing is put into are not kept.
-    let node = this.#roots.get(salt) ?? emptyRoot();
+    let node = this.#roots.get(salt) ?? emptyRoot(salt);
     const pages: number[] = [];
     const windows: (number | undefined)[] = [];
-    const time = ++this.#clock;
-    node.used = time;
     for (;;) {
       const at = pages.length * this.pageSize;
       const child = at + this.pageSize <= limit ? node.children.get(this.#key(tokens, at)) : undefined;
       if (!child) break;
       const shared = this.#sharedPages(child, tokens, at, limit);
       node = shared < child.pages.length ? this.#split(child, shared) : child;
-      node.used = time;
       append(pages, node.pages);
       append(windows, node.windows);
       if (shared < child.pages.length || node !== child) break;
     }
+    this.#clock++;
+    this.#use(node);
     return { pages, windows, node };
+  }
+
+  /** Marks the path to a node as used now. */
+  #use(node: RadixNode): void {
+    for (let at: RadixNode | undefined = node; at; at = at.parent) {
+      at.used = this.#clock;
+      if (at.locks === 0) this.#queue(at);
+    }
+  }
+
+  /** Makes a node the last to be evicted; a root never is. */
+  #queue(node: RadixNode): void {
+    this.#idle.delete(node);
+    if (node.parent) this.#idle.add(node);
   }
 
   /** Length, in tokens, of the prefix that `match` would find. Changes nothing, so the scheduler can order its queue with it. */
@@ -127,14 +142,14 @@ export class RadixCache {
   insert(tokens: ArrayLike<number>, pages: readonly number[], salt = '', windows?: WindowPages): Insertion {
     const count = Math.floor(tokens.length / this.pageSize);
     assert(pages.length >= count, `insert: ${pages.length} pages for ${tokens.length} tokens of ${this.pageSize} a page`);
-    if (!this.#roots.has(salt)) this.#roots.set(salt, emptyRoot());
+    if (!this.#roots.has(salt)) this.#roots.set(salt, emptyRoot(salt));
     const { pages: found, node } = this.#walk(tokens, salt, tokens.length);
     const [known, length] = [found.length, found.length * this.pageSize];
     if (windows) this.#keepWindows(node, known, windows);
     if (known === count) return { known, node };
     const rest = Uint32Array.from({ length: (count - known) * this.pageSize }, (_, i) => tokens[length + i]!);
     const leaf = new RadixNode(node, rest, pages.slice(known, count));
-    leaf.used = this.#clock;
+    this.#use(leaf);
     if (this.#windows) leaf.windows = leaf.pages.map(() => undefined);
     node.children.set(this.#key(rest, 0), leaf);
     this.#pages += leaf.pages.length;
@@ -204,36 +219,39 @@ export class RadixCache {
   /** Protects a path from eviction until `unlock`; may be held several times. */
   lock(node: RadixNode): void {
     for (let at: RadixNode | undefined = node; at; at = at.parent) {
-      if (at.locks++ === 0) this.#locked += at.pages.length;
+      if (at.locks++ > 0) continue;
+      this.#locked += at.pages.length;
+      this.#idle.delete(at);
     }
   }
 
-  /** Undoes one `lock` of the same node. */
+  /** Undoes one `lock` of the same node. What nobody holds any more counts as used now. */
   unlock(node: RadixNode): void {
     for (let at: RadixNode | undefined = node; at; at = at.parent) {
       assert(at.locks > 0, 'unlock of a node that is not locked');
-      if (--at.locks === 0) this.#locked -= at.pages.length;
+      if (--at.locks > 0) continue;
+      this.#locked -= at.pages.length;
+      this.#queue(at);
+      this.#dropEmpty(at);
     }
   }
 
   /** Evicts leaves, least recently used first, until at least `count` pages are freed or no unlocked leaf is left; returns the pages. */
   evict(count: number): number[] {
     const freed: number[] = [];
-    const leaves = this.#leaves().sort((a, b) => b.used - a.used);
-    while (freed.length < count) {
-      const leaf = leaves.pop();
-      if (!leaf) break;
-      const { parent } = leaf;
+    for (const leaf of this.#idle) {
+      if (freed.length >= count) break;
+      const parent = leaf.parent!;
       append(freed, leaf.pages);
       this.#pages -= leaf.pages.length;
-      parent?.children.delete(this.#key(leaf.tokens, 0));
+      this.#idle.delete(leaf);
+      parent.children.delete(this.#key(leaf.tokens, 0));
       this.#forgetState(leaf);
       for (const page of leaf.windows) if (page !== undefined) this.#windows!.pool.uncache(page);
       leaf.windows = [];
       leaf.parent = undefined;
-      if (parent && parent.parent && parent.children.size === 0 && parent.locks === 0) insertByUse(leaves, parent);
+      this.#dropEmpty(parent);
     }
-    this.#dropEmptyRoots();
     return freed;
   }
 
@@ -251,6 +269,8 @@ export class RadixCache {
   checkIntegrity(): void {
     const seen = new Set<number>();
     let locked = 0;
+    let idle = 0;
+    const order = new Map([...this.#idle].map((node, i) => [node, i]));
     const visit = (node: RadixNode): void => {
       assert(
         node.tokens.length === node.pages.length * this.pageSize,
@@ -259,6 +279,7 @@ export class RadixCache {
       const windows = this.#windows ? node.pages.length : 0;
       assert(node.windows.length === windows, `edge of ${node.pages.length} pages with ${node.windows.length} of windows`);
       if (node.locks > 0) locked += node.pages.length;
+      else if (node.parent) idle++;
       for (const page of node.pages) {
         assert(!seen.has(page), `page ${page} is in the tree twice`);
         seen.add(page);
@@ -266,10 +287,13 @@ export class RadixCache {
       for (const [key, child] of node.children) {
         assert(child.parent === node && key === this.#key(child.tokens, 0), 'a child is filed under a wrong key or parent');
         assert(child.locks <= node.locks, `a child has ${child.locks} locks, its parent ${node.locks}`);
+        const [before, behind] = [order.get(child) ?? -1, order.get(node) ?? Infinity];
+        assert(before >= 0 === (child.locks === 0) && before < behind, `a child is evicted at ${before}, its parent at ${behind}`);
         visit(child);
       }
     };
     for (const root of this.#roots.values()) visit(root);
+    assert(idle === order.size, `${idle} nodes can be evicted, ${order.size} are queued`);
     assert(seen.size === this.#pages, `the tree holds ${seen.size} pages, the count says ${this.#pages}`);
     assert(locked === this.#locked, `${locked} pages are locked, the count says ${this.#locked}`);
   }
@@ -298,9 +322,10 @@ export class RadixCache {
     return nodes;
   }
 
-  /** Namespaces come from clients, so empty ones must not accumulate. */
-  #dropEmptyRoots(): void {
-    for (const [salt, root] of this.#roots) if (root.children.size === 0 && root.locks === 0) this.#roots.delete(salt);
+  /** Forgets an empty namespace: they come from clients, so they must not accumulate. */
+  #dropEmpty(node: RadixNode): void {
+    const { children, locks, salt } = node;
+    if (children.size === 0 && locks === 0 && this.#roots.get(salt) === node) this.#roots.delete(salt);
   }
 
   /** The tokens of the page that begins at `at`, as a map key. */
@@ -335,10 +360,6 @@ export class RadixCache {
     upper.children.set(this.#key(node.tokens, 0), node);
     return upper;
   }
-
-  #leaves(): RadixNode[] {
-    return this.#nodes().filter(({ children, parent, locks }) => children.size === 0 && parent !== undefined && locks === 0);
-  }
 }
 
 /** Appends one by one: an edge may have more pages than a call may have arguments. */
@@ -346,18 +367,6 @@ function append<Item>(list: Item[], items: readonly Item[]): void {
   for (const item of items) list.push(item);
 }
 
-function emptyRoot(): RadixNode {
-  return new RadixNode(undefined, new Uint32Array(0), []);
-}
-
-/** Inserts a node into `nodes`, which are sorted from most to least recently used. */
-function insertByUse(nodes: RadixNode[], node: RadixNode): void {
-  let low = 0;
-  let high = nodes.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (nodes[middle]!.used > node.used) low = middle + 1;
-    else high = middle;
-  }
-  nodes.splice(low, 0, node);
+function emptyRoot(salt: string): RadixNode {
+  return new RadixNode(undefined, new Uint32Array(0), [], salt);
 }

@@ -52,11 +52,14 @@ export class RadixNode {
   used = 0;
   /** Slot of the recurrent state after the edge's last token. */
   state: number | undefined;
+  /** Namespace of a root. */
+  readonly salt: string;
 
-  constructor(parent: RadixNode | undefined, tokens: Uint32Array, pages: number[]) {
+  constructor(parent: RadixNode | undefined, tokens: Uint32Array, pages: number[], salt = '') {
     this.parent = parent;
     this.tokens = tokens;
     this.pages = pages;
+    this.salt = salt;
   }
 }
 

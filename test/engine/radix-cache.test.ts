@@ -67,6 +67,48 @@ describe('radix cache', () => {
     cache.checkIntegrity();
   });
 
+  test('what was read until just now is evicted last', () => {
+    const cache = new RadixCache(PAGE);
+    const { node } = cache.insert(tokens(12, 0, 100), [0, 1, 2]);
+    cache.lock(node);
+    cache.insert(tokens(12, 0, 200), [3, 4, 5]);
+    cache.unlock(node);
+    cache.checkIntegrity();
+    expect(cache.evict(1)).toEqual([3, 4, 5]);
+    expect(cache.evict(1)).toEqual([0, 1, 2]);
+  });
+
+  test('looks at few nodes to evict a page, however large the tree is', () => {
+    const cache = new RadixCache(PAGE);
+    let looks = 0;
+    for (let i = 0; i < 1000; i++) {
+      const { node } = cache.insert(tokens(8, 4, 1000 * (i + 1)), [0, i + 1]);
+      const { children } = node;
+      Object.defineProperty(node, 'children', { get: () => (looks++, children) });
+    }
+    for (let i = 0; i < 1000; i++) expect(cache.evict(1)).toEqual([i + 1]);
+    expect(looks).toBeLessThan(4000);
+    expect(cache.evict(1)).toEqual([0]);
+    expect(cache.numPages).toBe(0);
+  });
+
+  test('a namespace whose last reader leaves is forgotten', () => {
+    const cache = new RadixCache(PAGE);
+    cache.insert(tokens(4), [0], 'a');
+    const { node } = cache.match([7, 7, 7, 7], 'a');
+    cache.lock(node);
+    expect(cache.evict(1)).toEqual([0]);
+    // Another reader of a namespace that nothing was in, by the same name.
+    const { node: other } = cache.match(tokens(4), 'b');
+    cache.lock(other);
+    cache.insert(tokens(4), [1], 'b');
+    cache.unlock(other);
+    expect(cache.peek(tokens(4), 'b')).toBe(4);
+    expect(cache.match(tokens(4), 'a').node).toBe(node);
+    cache.unlock(node);
+    expect(cache.match(tokens(4), 'a').node).not.toBe(node);
+  });
+
   test('splitting under a lock keeps both halves locked', () => {
     const cache = new RadixCache(PAGE);
     const { node } = cache.insert(tokens(12), [0, 1, 2]);
