@@ -63,8 +63,9 @@ async function loadEngine(
   planned: ((plan: MemoryPlan) => void) | undefined,
 ): Promise<Engine> {
   const devices = new TaskDevices(platform, config, [...avoided.keys()]);
+  const tasks: Closable[] = [];
   try {
-    const prepare = async <T>(task: ModelTask, taskClass: TaskClass<T>): Promise<PlacedModel<T> | undefined> => {
+    const prepare = async <T extends Closable>(task: ModelTask, taskClass: TaskClass<T>): Promise<PlacedModel<T> | undefined> => {
       const source = config[task];
       if (!source) return undefined;
       const device = await devices.of(task);
@@ -78,10 +79,12 @@ async function loadEngine(
     };
     const memory = await planDevices(devices, platform, config, Object.values(prepared));
     for (const plan of memory.values()) planned?.(plan);
-    const load = async <T>(model: PlacedModel<T> | undefined): Promise<T | undefined> => {
+    const load = async <T extends Closable>(model: PlacedModel<T> | undefined): Promise<T | undefined> => {
       if (!model) return undefined;
       const own = memory.get(model.device)?.models.find(({ task }) => task === model.demand?.task);
-      return namingModel(model.path, model.load(own));
+      const task = await namingModel(model.path, model.load(own));
+      tasks.push(task);
+      return task;
     };
     const transcription = await load(prepared.transcription);
     const speech = await load(prepared.speech);
@@ -100,9 +103,15 @@ async function loadEngine(
   } catch (error) {
     const cause = await devices.causeOf(error);
     await devices.endCompiling();
+    await Promise.allSettled(tasks.map((task) => task.close()));
     devices.close();
     throw cause;
   }
+}
+
+/** A loaded task, which may have threads of its own. */
+interface Closable {
+  close(): Promise<void>;
 }
 
 /** The static side of a task's class, through which its model is prepared. */
@@ -152,13 +161,18 @@ class TaskDevices {
 
   async of(task: ModelTask): Promise<Device> {
     const name = task === 'chat' ? chatAdapters(this.#config)[0] : (this.#config[`${task}Adapter`] ?? this.#config.adapter);
-    const known = this.#byName.get(name);
-    const device = known ?? (await Device.create(this.#platform, { avoid: this.#avoid, ...(name !== undefined && { name }) }));
-    device.profiler.counter = stepWork;
-    if (!known && this.#config.autotune) await beginTuning(device);
-    device.beginParallelCompiling();
-    this.#byName.set(name, device);
+    const device = this.#byName.get(name) ?? (await this.#open(name));
     this.#byTask.set(task, device);
+    return device;
+  }
+
+  async #open(name: string | undefined): Promise<Device> {
+    const device = await Device.create(this.#platform, { avoid: this.#avoid, ...(name !== undefined && { name }) });
+    // At once, so that it is closed whatever fails.
+    this.#byName.set(name, device);
+    device.profiler.counter = stepWork;
+    if (this.#config.autotune) await beginTuning(device);
+    device.beginParallelCompiling();
     return device;
   }
 

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { resolveConfig } from '../../engine/config.ts';
+import { EngineError } from '../../engine/errors.ts';
 import { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { PlatformWorker } from '../../engine/platform/platform.ts';
@@ -164,4 +165,37 @@ test('a device that is lost while models are loaded is told as that, and not wha
   const config = resolveConfig({ speech: { path: path('test/fixtures/kokoro-tiny-random') } });
   const loading = createEngine(createNodePlatform({ log: () => undefined }), config);
   await expect(loading).rejects.toMatchObject({ code: 'device_lost', message: expect.stringContaining('destroyed') as string });
+});
+
+test('a load that fails closes the models that were loaded before, and the device', async () => {
+  const node = createNodePlatform({ log: () => undefined });
+  let threads = 0;
+  const startWorker = (url: URL): PlatformWorker => {
+    const worker = node.startWorker!(url);
+    threads++;
+    worker.onExit(() => threads--);
+    return worker;
+  };
+  const close = vi.spyOn(Device.prototype, 'close');
+  const prepare = vi.spyOn(ChatEngine, 'prepare').mockResolvedValue({
+    load: async () => {
+      expect(threads).toBe(1);
+      throw new EngineError('invalid_model', 'its weights are damaged');
+    },
+  });
+  onTestFinished(() => [close, prepare].forEach((spy) => spy.mockRestore()));
+  const [chat, speech] = [{ path: path('models/parley-chat') }, { path: path('test/fixtures/kokoro-tiny-random') }];
+  const loading = createEngine({ ...node, startWorker }, resolveConfig({ chat, speech }));
+  await expect(loading).rejects.toMatchObject({ code: 'invalid_model' });
+  expect(threads).toBe(0);
+  expect(close).toHaveBeenCalledOnce();
+});
+
+test('a device whose kernel choices cannot be read is closed', async () => {
+  const close = vi.spyOn(Device.prototype, 'close');
+  onTestFinished(() => close.mockRestore());
+  const kept = { read: () => Promise.reject(new Error('the disk is gone')), write: async () => undefined };
+  const config = resolveConfig({ speech: { path: path('test/fixtures/kokoro-tiny-random') } });
+  await expect(createEngine({ ...createNodePlatform({ log: () => undefined }), kept }, config)).rejects.toThrow('the disk is gone');
+  expect(close).toHaveBeenCalledOnce();
 });
