@@ -105,17 +105,18 @@ async function build(
     widestRow: Math.max(...loaded.map(({ widestRow }) => widestRow)),
     vocabulary: Math.max(...loaded.map(({ tokens }) => tokens)),
   });
-  const memory: MemoryUse[] = [];
-  // In sequence, because free memory may have to be found by trial allocation.
-  for (const rank of ranks) memory.push(await rank.reserve(batch));
-  const pages = Math.min(...memory.map(({ kvPages }) => kvPages));
-  // Not every rank has layers with a sliding window.
   const kv = { layers: withinContext(shape.pages, model.context) };
   const hasWindows = largestWindow(kv) !== undefined;
+  const asked = { ...batch, hasWindows, context: model.context, columns: ceilDiv(model.context, model.pageSize), vocabulary: shape.vocabulary }; // prettier-ignore
+  const memory: MemoryUse[] = [];
+  // In sequence, because free memory may have to be found by trial allocation.
+  for (const rank of ranks) memory.push(await rank.reserve(asked));
+  const pages = Math.min(...memory.map(({ kvPages }) => kvPages));
+  // Not every rank has layers with a sliding window.
   const windowPages = hasWindows ? Math.min(...memory.flatMap((use) => use.windowPages ?? [])) : 0;
   const context = longestWithin({ kvPages: pages, windowPages, pageSize: model.pageSize }, kv, model.context, batch.prefillChunk);
   const table = new BlockTable(batch.maxRunning, ceilDiv(context, model.pageSize), { windows: hasWindows });
-  const limits = { ...batch, columns: table.columns, hasWindows, context, vocabulary: shape.vocabulary };
+  const limits = { ...asked, columns: table.columns, context };
   const sizes: GroupSizes = { ...topology, limits, hidden: shape.hidden };
   const bytes = GroupMemory.bytes(sizes);
   const buffer = local ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);

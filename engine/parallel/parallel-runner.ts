@@ -49,6 +49,8 @@ export class ParallelRunner {
   readonly #sampledIn: Int32Array;
   readonly #busy: boolean[];
   #failure: EngineError | undefined;
+  /** Resolves once every rank has room for logit processing. */
+  #reserved: Promise<unknown> | undefined;
   #resolveLost!: (reason: string) => void;
   /** Resolves with the reason when a rank is lost or fails; no batch runs after that. */
   readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
@@ -81,6 +83,17 @@ export class ParallelRunner {
       return all;
     };
     return { tokens, logprobs };
+  }
+
+  /** As ModelRunner's, on all ranks. A thread answers between steps, so it is asked until it has room. */
+  async reserveProcessing(): Promise<void> {
+    this.#reserved ??= Promise.all(this.#parts.ranks.map((rank) => rank.reserveProcessing()));
+    try {
+      await this.#reserved;
+    } catch (error) {
+      this.#reserved = undefined;
+      throw error;
+    }
   }
 
   get kernels(): RankKernels {

@@ -3,19 +3,20 @@ import type { MemoryUse } from '../api.ts';
 import { Device } from '../gpu/device.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import { KernelFault } from '../gpu/kernel-fault.ts';
-import { deviceMemory } from '../gpu/memory.ts';
+import { allocate, deviceMemory } from '../gpu/memory.ts';
 import { createDecoderKV } from '../models/decoder.ts';
 import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
 import type { Platform } from '../platform/platform.ts';
 import { byWindow, firstPages, withinContext } from '../ops/kv.ts';
-import { hasMatrices, reserveHalves } from '../ops/linear-matrix.ts';
+import { hasMatrices } from '../ops/linear-matrix.ts';
 import { planMemory } from '../runner/memory-plan.ts';
 import type { StepLimits } from '../runner/step-input.ts';
 import { beginTuning, endTuning } from '../runner/tuned-kernels.ts';
 import { describeStored } from '../util/memory.ts';
 import { sizeOf } from '../util/math.ts';
+import type { Checkpoint } from '../weights/checkpoint.ts';
 import { withWeights } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
 import { GroupMemory } from './group-memory.ts';
@@ -82,33 +83,34 @@ export class RankHost implements RankOperations {
     const others = device.stats.bufferBytes;
     const folder = await openModelFolder(this.#platform, model.path);
     const definition = await definitionFor(folder, model.configJson, model.trustRemoteCode);
-    this.#decoder = await withWeights(folder, async (checkpoint) => {
+    const loadFrom = async (checkpoint: Checkpoint): Promise<Decoder> => {
       const loader = new WeightLoader(device, checkpoint, model.storage);
       const decoder = await definition.load(loader, model.configJson, model.context, shard);
       this.#platform.log(`${model.id}, rank ${place.rank} of stage ${place.stage}: matrices ${describeStored(loader.matrices)}`);
       return decoder;
-    });
+    };
+    this.#decoder = await withWeights(folder, (checkpoint) => allocate(device, `the weights of ${model.id}`, () => loadFrom(checkpoint)));
     const weights = device.stats.bufferBytes - others;
     this.#bytes = { others: others + model.otherBytes, weights };
     const { parameters, shape, tokens } = this.#decoder;
     return { parameters, weightBytes: weights, widestRow: shape.widestRow, tokens: sizeOf(tokens) };
   }
 
-  async reserve(limits: Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'promptsApart'>): Promise<MemoryUse> {
-    const { maxRunning, prefillChunk, draftRows, promptsApart } = limits;
+  async reserve(limits: StepLimits): Promise<MemoryUse> {
+    const { maxRunning, prefillChunk, draftRows } = limits;
     const device = this.#device;
-    if (promptsApart) reserveHalves(device);
     const { id, context, memFractionStatic: fraction, deviceMemory: given } = this.#model;
     this.#workspace = this.#decoder.createWorkspace(device, maxRunning + prefillChunk, maxRunning + draftRows);
     const { others, weights } = this.#bytes;
     const { bufferBytes } = device.stats;
+    const own = Rank.bytes(device, this.#decoder, limits, this.#place, this.#workspace.logits !== undefined);
     return planMemory({
       model: id,
       memory: await deviceMemory(device, given),
       fraction,
       others,
       weights,
-      activations: bufferBytes + this.#model.otherBytes - others - weights,
+      activations: bufferBytes + this.#model.otherBytes - others - weights + own,
       kv: this.#kvShape(),
       maxRunning,
       context,
@@ -121,11 +123,9 @@ export class RankHost implements RankOperations {
     const device = this.#device;
     const shape = this.#kvShape();
     const { whole, windowed } = byWindow(shape);
-    const kv = await createDecoderKV(device, this.#decoder, shape, {
-      limit: pages,
-      first: firstPages(device.caps, whole, pages),
-      windows: { limit: windowPages, first: firstPages(device.caps, windowed, windowPages) },
-    });
+    const windows = { limit: windowPages, first: firstPages(device.caps, windowed, windowPages) };
+    const sizesOfPages = { limit: pages, first: firstPages(device.caps, whole, pages), windows };
+    const kv = await allocate(device, 'the pages of keys and values', () => createDecoderKV(device, this.#decoder, shape, sizesOfPages));
     this.#memory = new GroupMemory(sizes, buffer);
     const link = new Link(this.#place, this.#memory, this.#signals?.() ?? new SharedSignals(this.#memory.signals));
     const parts = { device, decoder: this.#decoder, workspace: this.#workspace, kv, limits: sizes.limits, place: this.#place, link };
@@ -138,6 +138,10 @@ export class RankHost implements RankOperations {
       throw error;
     }
     return { faults: [], tuned: await endTuning(device), tested: device.tested.size };
+  }
+
+  reserveProcessing(): Promise<void> {
+    return this.#rank.reserveProcessing();
   }
 
   async step(place: number): Promise<void> {

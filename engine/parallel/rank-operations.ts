@@ -90,9 +90,11 @@ export const RANK_OPERATIONS = {
   /** Reads this rank's shard of the weights. */
   load: value<LoadRequest, LoadedRank>(),
   /** Allocates the activations; returns the memory plan, with how many KV pages fit. Throws EngineError('out_of_memory'). */
-  reserve: value<Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'promptsApart'>, MemoryUse>(),
+  reserve: value<StepLimits, MemoryUse>(),
   /** Allocates the KV pages, joins the group and warms up, which tests the kernels and tunes them. */
   start: value<StartRequest, StartedRank>(),
+  /** Makes room for logit processing. Throws EngineError('out_of_memory'), after which the rank goes on. */
+  reserveProcessing: value<void, void>(),
   /** Executes the step at this index of the group's step places. */
   step: value<number, void>(),
 };

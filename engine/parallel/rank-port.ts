@@ -30,6 +30,7 @@ export function localRank(platform: Platform, signals: () => Signals): RankPort 
     load: (request) => host.load(request),
     reserve: (limits) => host.reserve(limits),
     start: (request) => host.start(request),
+    reserveProcessing: () => host.reserveProcessing(),
     step: (place) => (last = last.then(() => host.step(place))),
     get stats() {
       return host.stats;

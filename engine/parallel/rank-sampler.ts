@@ -7,7 +7,8 @@ import { LOGPROB_WORDS } from '../ops/logits.ts';
 import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
 import { LogitProcessors } from '../runner/logit-processors.ts';
 import { Sampler } from '../runner/sampler.ts';
-import type { StepInput, StepLimits } from '../runner/step-input.ts';
+import { StepInput } from '../runner/step-input.ts';
+import type { StepLimits } from '../runner/step-input.ts';
 import type { StepTensors } from '../runner/step-tensors.ts';
 import type { Part } from './group-memory.ts';
 import type { Link, RankPlace } from './link.ts';
@@ -26,6 +27,8 @@ export interface StepOutput {
 }
 
 export interface RankSampler {
+  /** Makes room for logit processing, which most requests do without. Throws EngineError('out_of_memory') when the device has none. */
+  reserve(): Promise<void>;
   /** Appends sampling to a recorder that has recorded the logits, submits it and waits for the tokens. */
   finish(rec: Recorder, input: StepInput, logits: Tensor, output: StepOutput): Promise<void>;
   /** Appends the sampling of a step without logit processors, for warming up. */
@@ -47,6 +50,24 @@ export function createRankSampler(
   return place.tpSize === 1 ? new WholeSampler(parts) : new SlicedSampler(parts, place, link);
 }
 
+/** Device bytes of the sampler of a rank of the last stage, those that `reserve` allocates included. */
+export function rankSamplerBytes(device: Device, { tokens }: Pick<Decoder, 'tokens'>, limits: StepLimits, place: RankPlace): number {
+  const processors = new LogitProcessors(device, tokens, limits.maxRunning, new StepInput(limits));
+  const own = device.measure(() => void (place.tpSize === 1 ? wholeSampler(device, limits) : sliceSampler(device, limits, place)));
+  return own + processors.bytes;
+}
+
+/** Most rows with logits in one step. */
+const logitRows = ({ maxRunning, draftRows }: StepLimits): number => maxRunning + draftRows;
+
+function wholeSampler(device: Device, limits: StepLimits): Sampler {
+  return new Sampler(device, limits.vocabulary, limits.maxRunning, logitRows(limits));
+}
+
+function sliceSampler(device: Device, limits: StepLimits, { rank, tpSize }: RankPlace): ShardSampler {
+  return new ShardSampler(device, vocabularySlice(limits.vocabulary, rank, tpSize), logitRows(limits));
+}
+
 interface SamplerParts {
   readonly device: Device;
   readonly limits: StepLimits;
@@ -61,9 +82,13 @@ class WholeSampler implements RankSampler {
   readonly #tensors: StepTensors;
 
   constructor({ device, limits, processors, tensors }: SamplerParts) {
-    this.#sampler = new Sampler(device, limits.vocabulary, limits.maxRunning, limits.maxRunning + limits.draftRows);
+    this.#sampler = wholeSampler(device, limits);
     this.#processors = processors;
     this.#tensors = tensors;
+  }
+
+  reserve(): Promise<void> {
+    return this.#processors.reserve();
   }
 
   record(rec: Recorder, rows: number, logits: Tensor, greedy: boolean): void {
@@ -94,15 +119,19 @@ class SlicedSampler implements RankSampler {
   readonly #link: Link;
   readonly #isFirst: boolean;
 
-  constructor({ device, limits, processors }: SamplerParts, { rank, tpSize }: RankPlace, link: Link) {
+  constructor({ device, limits, processors }: SamplerParts, place: RankPlace, link: Link) {
+    const { rank, tpSize } = place;
     const slices = Array.from({ length: tpSize }, (_, i) => vocabularySlice(limits.vocabulary, i, tpSize));
-    const rows = limits.maxRunning + limits.draftRows;
     this.#device = device;
-    this.#sampler = new ShardSampler(device, slices[rank]!, rows);
-    this.#merge = new ShardMerge(slices, rows);
+    this.#sampler = sliceSampler(device, limits, place);
+    this.#merge = new ShardMerge(slices, logitRows(limits));
     this.#processors = processors;
     this.#link = link;
     this.#isFirst = rank === 0;
+  }
+
+  reserve(): Promise<void> {
+    return this.#processors.reserve();
   }
 
   record(rec: Recorder, rows: number, logits: Tensor, greedy: boolean): void {

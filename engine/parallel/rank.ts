@@ -14,7 +14,7 @@ import type { StepShape } from '../runner/step-tensors.ts';
 import { warmUp } from '../runner/warm-up.ts';
 import type { StepPlace } from './group-memory.ts';
 import type { Link, RankPlace } from './link.ts';
-import { createRankSampler } from './rank-sampler.ts';
+import { createRankSampler, rankSamplerBytes } from './rank-sampler.ts';
 import type { RankSampler } from './rank-sampler.ts';
 
 /** A part of the forward pass that a rank computes without the others: up to the next all-reduce. */
@@ -57,6 +57,17 @@ export class Rank {
     this.#tensors = new StepTensors(device, decoder, limits);
     this.#sampler = parts.workspace.logits && createRankSampler(device, decoder, limits, place, link, this.#input, this.#tensors);
     this.#hidden = new Float32Array((limits.maxRunning + limits.prefillChunk) * decoder.shape.hidden);
+  }
+
+  /** Device bytes of the tensors that a rank makes itself; `samples`: it is one of the last stage. */
+  static bytes(device: Device, decoder: Decoder, limits: StepLimits, place: RankPlace, samples: boolean): number {
+    const own = device.measure(() => void new StepTensors(device, decoder, limits));
+    return own + (samples ? rankSamplerBytes(device, decoder, limits, place) : 0);
+  }
+
+  /** As ModelRunner's; no effect on a rank that does not sample. */
+  async reserveProcessing(): Promise<void> {
+    await this.#sampler?.reserve();
   }
 
   /** Compiles every kernel that steps use. */

@@ -21,7 +21,6 @@ const EVERYTHING = -3.4e38;
 export class ShardSampler {
   readonly #device: Device;
   readonly #slice: VocabularySlice;
-  readonly #maxRows: number;
   readonly #layout: ShardLayout;
   readonly #words: Uint32Array;
   readonly #settings: Tensor;
@@ -29,7 +28,7 @@ export class ShardSampler {
   readonly #local: Tensor;
   readonly #filtered: Tensor;
   readonly #reported: Tensor;
-  #whole: { readonly out: Tensor; readonly index: Tensor; readonly thresholds: Tensor } | undefined;
+  readonly #whole: { readonly out: Tensor; readonly index: Tensor; readonly thresholds: Tensor };
   /** The words that record() writes, for the merge. */
   readonly out: Tensor;
 
@@ -37,7 +36,6 @@ export class ShardSampler {
   constructor(device: Device, slice: VocabularySlice, maxRows: number) {
     this.#device = device;
     this.#slice = slice;
-    this.#maxRows = maxRows;
     this.#layout = new ShardLayout(maxRows);
     this.#words = new Uint32Array(maxRows * SAMPLING_ROW_WORDS);
     this.#settings = device.tensor('shard sampling settings', 'u32', [maxRows, SAMPLING_ROW_WORDS]);
@@ -46,6 +44,11 @@ export class ShardSampler {
     this.#filtered = device.tensor('filtered rows', 'u32', [maxRows]);
     this.#reported = device.tensor('reported rows', 'u32', [maxRows]);
     this.out = device.tensor('shard samples', 'u32', [ShardLayout.capacity(maxRows)]);
+    this.#whole = {
+      out: device.tensor('whole row', 'u32', [candidateWords(slice.to - slice.from)]),
+      index: device.tensor('whole row index', 'u32', [1]),
+      thresholds: device.upload('whole row thresholds', 'f32', [maxRows], new Float32Array(maxRows).fill(EVERYTHING)),
+    };
   }
 
   /** Uploads a step's settings; returns the bytes of `out` that its record() will fill. */
@@ -85,18 +88,10 @@ export class ShardSampler {
   recordWhole(rec: Recorder, row: number, logits: Tensor, unprocessed: Tensor): Tensor {
     const { from, to } = this.#slice;
     const vocabulary = to - from;
-    const { out, index, thresholds } = (this.#whole ??= this.#allocateWhole(vocabulary));
+    const { out, index, thresholds } = this.#whole;
     this.#device.write(index, Uint32Array.of(row));
     const listed = { indices: index, thresholds, out, at: 0, count: 1, capacity: vocabulary };
     shardCandidates(rec, { logits, unprocessed, settings: this.#settings, vocabulary, first: from, ...listed });
     return out;
-  }
-
-  #allocateWhole(vocabulary: number): { readonly out: Tensor; readonly index: Tensor; readonly thresholds: Tensor } {
-    return {
-      out: this.#device.tensor('whole row', 'u32', [candidateWords(vocabulary)]),
-      index: this.#device.tensor('whole row index', 'u32', [1]),
-      thresholds: this.#device.upload('whole row thresholds', 'f32', [this.#maxRows], new Float32Array(this.#maxRows).fill(EVERYTHING)),
-    };
   }
 }
