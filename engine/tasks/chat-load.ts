@@ -142,7 +142,7 @@ async function prepareFolder(
     return { load: () => loadChat(platform, opened, () => loadSplitModel(device, opened)) };
   }
   const ofLoras = await LoraSet.with(platform, loras, model.configJson, async ({ bytes, columns }) => ({ bytes, columns }));
-  const limits = { ...limitsOn(device, shape, config, model.context), loraColumns: ofLoras.columns };
+  const limits = { ...limitsOn(device, platform, opened), loraColumns: ofLoras.columns };
   const rows = limits.maxRunning + limits.prefillChunk;
   const kv = kvShapeOf(model, shape);
   // Rotary table: sine and cosine for every pair of channels.
@@ -243,9 +243,10 @@ interface LoadedModel {
 }
 
 /** Largest step of a model on one device. */
-function limitsOn(device: Device, { widestRow, vocabulary }: DecoderShape, config: EngineConfig, context: number): BatchLimits {
+function limitsOn(device: Device, platform: Platform, opened: OpenedChat): BatchLimits {
   const { maxBindingBytes, software } = device.caps;
-  return batchLimits({ maxBindingBytes, software, matrices: hasMatrices(device.caps), widestRow, vocabulary }, config, context);
+  const { widestRow, vocabulary } = opened.shape;
+  return batchLimits(platform, opened, { maxBindingBytes, software, matrices: hasMatrices(device.caps), widestRow, vocabulary });
 }
 
 function kvShapeOf({ pageSize, kvType: dtype, context }: ChatModel, { pages }: DecoderShape): KVShape {
@@ -309,8 +310,9 @@ async function loadModel(
 }
 
 /** Loads a model split over several devices (engine/parallel). */
-async function loadSplitModel(device: Device, { model, shape, config }: OpenedChat): Promise<LoadedModel> {
-  const limits = (bounds: Bounds): BatchLimits => batchLimits(bounds, config, model.context);
+async function loadSplitModel(device: Device, opened: OpenedChat): Promise<LoadedModel> {
+  const { model, shape, config } = opened;
+  const limits = (bounds: Bounds): BatchLimits => batchLimits(device.platform, opened, bounds);
   // Imported on demand, because few need it, and pages should not contain it.
   const { loadSplit } = await import('../parallel/load-split.ts');
   const { memory, adapters, ...loaded } = await loadSplit(device, { model, shape, config, limits });
@@ -341,19 +343,24 @@ function schedulerOptions(config: EngineConfig, limits: BatchLimits, parameters:
 /** Sequences whose drafts can all be verified in one step; more share the rows, since verifying pays only while a step has few rows. */
 const DRAFTING_SEQUENCES = 8;
 
-/** The largest step that the settings and the adapter's binding size allow. Throws EngineError('out_of_memory') if not even one row fits. */
-function batchLimits(bounds: Bounds, config: EngineConfig, context: number): BatchLimits {
+/**
+ * The largest step that the settings and the adapter's binding size allow. Drafts come before sequences, which can wait, but take at most half of the rows of logits;
+ * the log says so where there are too few rows for both. Throws EngineError('out_of_memory') if not even one row fits.
+ */
+function batchLimits(platform: Platform, { model: { id, context }, config }: OpenedChat, bounds: Bounds): BatchLimits {
   const { maxBindingBytes, software, matrices, widestRow, vocabulary } = bounds;
   const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
-  const maxRunning = Math.min(config.maxRunningRequests, logitRows);
-  const drafts = promptLookup(config)?.draftTokens ?? headDrafts(config);
-  const draftRows = Math.min(DRAFTING_SEQUENCES * drafts, logitRows - maxRunning);
+  const wanted = DRAFTING_SEQUENCES * (promptLookup(config)?.draftTokens ?? headDrafts(config));
+  const maxRunning = Math.min(config.maxRunningRequests, logitRows - Math.min(wanted, Math.floor(logitRows / 2)));
+  const draftRows = Math.min(wanted, logitRows - maxRunning);
   // Kernels have a row a workgroup in one direction of their grids.
   const rows = Math.min(Math.floor(maxBindingBytes / 4 / widestRow), MAX_WORKGROUPS);
   const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {
     throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${maxBindingBytes} bytes`); // prettier-ignore
   }
+  if (wanted > 0 && config.maxRunningRequests + wanted > logitRows)
+    platform.log(`${id}: this adapter's bindings hold ${logitRows} rows of logits: at most ${maxRunning} sequences run at once, and a step verifies up to ${draftRows} drafts`); // prettier-ignore
   return { maxRunning, prefillChunk, draftRows, headDrafts: headDrafts(config), promptsApart: config.numerics === 'fast' && matrices };
 }
 

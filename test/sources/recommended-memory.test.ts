@@ -89,6 +89,28 @@ test('a step has no more rows than a grid has workgroups in one direction, whate
   expect(await activations(65535 - 128)).toBeGreaterThan(await activations(65000 - 128));
 });
 
+test.each([
+  [
+    'as many as eight sequences have',
+    128,
+    {},
+    { maxRunning: 72, speculative: true },
+    [/128 rows of logits: at most 72 .* up to 56 drafts$/],
+  ],
+  ['at most half of them', 128, { speculativeNumDraftTokens: 64 }, { maxRunning: 64 }, [/at most 64 .* up to 64 drafts$/]],
+  ['what is left by few sequences', 128, { maxRunningRequests: 8 }, { maxRunning: 8, speculative: true }, []],
+  ['none of one', 1, {}, { maxRunning: 1, speculative: false }, [/ 1 rows .* up to 0 drafts$/]],
+  ['none that nobody wants', 128, { speculativeNgram: false }, { maxRunning: 128, speculative: false }, []],
+])('of the rows of logits that an adapter binds, drafts get %s', async (_, rows, settings, pages, lines) => {
+  const { platform, path } = publishedFolder(decoder('llama', [64, 128, 1], [1, 1, 64], [262144, 1024]));
+  Object.defineProperty(device, 'caps', { value: { ...device.caps, ...ADAPTERS.software, maxBindingBytes: rows * 2 ** 20 }, configurable: true }); // prettier-ignore
+  const log: string[] = [];
+  const config = resolveConfig({ speculativeNgram: true, ...settings });
+  const { demand } = await ChatEngine.prepare(device, { ...platform, log: (line) => void log.push(line) }, { path }, config);
+  expect(demand!.pages).toMatchObject(pages);
+  expect(log).toEqual(lines.map((line) => expect.stringMatching(line) as string));
+});
+
 async function bytesOf(model: RecommendedModel, adapter: keyof AdapterBytes, config?: Partial<EngineConfig>): Promise<number> {
   const { weights, activations } = await demandOf(model, adapter, config);
   return roundUp(weights + activations);
