@@ -167,10 +167,10 @@ export class ChatEngine implements TaskOperations<'chat'> {
   async #enqueue(request: ChatRequest, events: AsyncQueue<ChatEvent>): Promise<Job> {
     if (this.#closed) throw this.#closed;
     const { tokenizer, scheduler } = this.#parts;
-    const { tokens: promptTokens, text: prompt } = await encodePrompt(this.#parts, request, this.#checkLength);
+    const constraint = constraintOf(request, this.#parts.template);
+    const { tokens: promptTokens, text: prompt } = await encodePrompt(this.#parts, request, this.#checkLength, constraint);
     if (this.#closed) throw this.#closed;
     const maxTokens = this.#maxTokens(promptTokens.length, request);
-    const constraint = constraintOf(request, this.#parts.template);
     const { forcedTokens: forced, skipSpecialTokens = true } = request;
     if (forced) checkTokens(forced, this.#parts.vocabulary, 'forcedTokens');
     const ends = endsOf(request, this.#parts);

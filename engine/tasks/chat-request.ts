@@ -33,12 +33,13 @@ interface ModelContext {
 /**
  * Tokenises a request's prompt. Also returns its text, from whose end the output parser sees whether the answer begins within reasoning; '' for a
  * prompt given as token ids. The tokenizer adds its special tokens (BOS) only to a text that no template has rendered. `check` may refuse the text
- * by throwing. Throws EngineError for token ids outside the vocabulary, and for a suffix that the model has no tokens for.
+ * by throwing; `constraint` is what the answer will be held to. Throws EngineError for token ids outside the vocabulary, and for a suffix that the model has no tokens for.
  */
 export async function encodePrompt(
   { texts, template, vocabulary, middle }: Pick<ModelContext, 'texts' | 'template' | 'vocabulary' | 'middle'>,
   request: ChatRequest,
   check: (text: string, param: string) => void,
+  constraint?: Constraint,
 ): Promise<{ readonly tokens: readonly number[]; readonly text: string }> {
   const { prompt, suffix } = request;
   if (typeof prompt === 'object') {
@@ -46,7 +47,7 @@ export async function encodePrompt(
     checkTokens(prompt, vocabulary, 'prompt');
     return { tokens: prompt, text: '' };
   }
-  const text = suffix === undefined ? (prompt ?? renderPrompt(template, request)) : writeMiddle(prompt ?? '', suffix, middle);
+  const text = suffix === undefined ? (prompt ?? renderPrompt(template, request, constraint)) : writeMiddle(prompt ?? '', suffix, middle);
   check(text, prompt === undefined ? 'messages' : 'prompt');
   return { tokens: await texts.encode(text, { addSpecialTokens: prompt !== undefined || template.isPlain }), text };
 }
@@ -80,7 +81,7 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, param
 }
 
 /** Renders messages and tools with the chat template. Tools go into a system message if the template does not handle them. */
-function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
+function renderPrompt(template: ChatTemplate, request: ChatRequest, constraint: Constraint | undefined): string {
   const tools = request.toolChoice === 'none' ? [] : (request.tools ?? []);
   const messages = tools.length > 0 ? withTools(request.messages, tools, template) : request.messages;
   // gpt-oss's template concatenates the description without checking that there is one.
@@ -94,26 +95,23 @@ function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
     const param = { param: 'continueFinalMessage' };
     throw new EngineError('invalid_request', "the message to be continued must be the last one, of role 'assistant'", param);
   }
-  if (request.continueFinalMessage) return withoutOpenThoughts(template.renderOpen(messages, variables), request, template);
-  const text = withoutOpenThoughts(template.render(messages, variables), request, template);
-  return text + (template.isHarmony ? harmonyOpening(request, template) : '');
+  if (request.continueFinalMessage) return withoutOpenThoughts(template.renderOpen(messages, variables), template, constraint);
+  const text = withoutOpenThoughts(template.render(messages, variables), template, constraint);
+  return text + (template.isHarmony ? harmonyOpening(constraint) : '');
 }
 
 /**
  * Closes a reasoning block that the template opened at the prompt's end, if a grammar holds the answer from its first token: such an answer has no
  * reasoning, and would itself be written, and parsed, as reasoning.
  */
-function withoutOpenThoughts(prompt: string, request: ChatRequest, template: ChatTemplate): string {
-  const { thoughts } = template;
+function withoutOpenThoughts(prompt: string, { thoughts }: ChatTemplate, constraint: Constraint | undefined): string {
   if (!thoughts || !prompt.trimEnd().endsWith(thoughts.open)) return prompt;
-  const constraint = constraintOf(request, template);
   // Written as by templates that are told not to think.
   return constraint && constraint.type !== 'text_and_calls' ? `${prompt.trimEnd()}\n\n${thoughts.close}\n\n` : prompt;
 }
 
 /** Header of the one Harmony message that a constrained answer consists of; '' for an answer without a constraint. */
-function harmonyOpening(request: ChatRequest, template: ChatTemplate): string {
-  const constraint = constraintOf(request, template);
+function harmonyOpening(constraint: Constraint | undefined): string {
   if (!constraint) return '';
   return constraint.type === 'tool_calls' ? HARMONY_CALLS : HARMONY_CONTENT;
 }

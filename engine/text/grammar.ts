@@ -25,7 +25,7 @@ export type Constraint =
 
 type JsonConstraint = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: unknown };
 
-/** Tool calls and nothing else, in a form that output-parser.ts reads; `single` = exactly one call. */
+/** Tool calls and nothing else, in a form that output-parser.ts reads; `single` = exactly one call. `refuseArguments` has passed the tools' schemas. */
 interface CallsConstraint {
   readonly type: 'tool_calls';
   readonly tools: readonly CallableTool[];
@@ -209,8 +209,7 @@ function jsonSource(constraint: JsonConstraint): JsonSource {
 
 function callsSource(constraint: CallsConstraint, { toolCharacters }: GrammarLimits): CallsSource {
   const { call, begin, separator, end } = (constraint.form ?? HERMES).writing;
-  const tools = constraint.tools.map(({ name, parameters = NO_PARAMETERS }, i) => {
-    refuseArguments(parameters, `tools[${i}].parameters`);
+  const tools = constraint.tools.map(({ name, parameters = NO_PARAMETERS }) => {
     const [before, behind] = call(name);
     return { begin: before, schema: normalizeSchema(objectsOf(parameters)), end: behind };
   });

@@ -116,8 +116,9 @@ async function understood(
   request: Partial<ChatRequest>,
 ): Promise<{ readonly text: string; readonly options: ReturnType<typeof parserOptions> }> {
   const whole: ChatRequest = { messages: [USER], sampling: {}, ...request };
-  const { text } = await encodePrompt({ texts, template: TEMPLATE, vocabulary: 256 }, whole, () => undefined);
-  return { text, options: parserOptions(whole, text, TEMPLATE, constraintOf(whole, TEMPLATE)) };
+  const constraint = constraintOf(whole, TEMPLATE);
+  const { text } = await encodePrompt({ texts, template: TEMPLATE, vocabulary: 256 }, whole, () => undefined, constraint);
+  return { text, options: parserOptions(whole, text, TEMPLATE, constraint) };
 }
 
 test('a request to a model of Harmony', async () => {
