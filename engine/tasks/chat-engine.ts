@@ -226,7 +226,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const [prompt, asked] = forced ? [given + forced.length, undefined] : [given, maxTokens];
     const param = raw === undefined ? 'messages' : 'prompt';
     if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param });
-    if (prompt >= context || (!truncates && prompt + (asked ?? 1) > context))
+    // Nothing follows forced tokens.
+    if (prompt + (forced ? 0 : truncates ? 1 : Math.max(1, asked ?? 1)) > context)
       throw contextExceeded(`${prompt} tokens`, { promptTokens: prompt, contextLength: context, param }, asked);
     return forced?.length ?? Math.min(asked ?? Infinity, context - prompt);
   }

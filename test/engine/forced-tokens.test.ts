@@ -75,6 +75,10 @@ test('every token is taken, however unlikely, also those that end an answer, and
   expect(expected.scored.map(({ token }) => token)).toEqual(spelled);
 });
 
+test('they may fill the context', async () => {
+  expect((await ask({ prompt: [5], forcedTokens: Array<number>(255).fill(5) })).scored).toHaveLength(255);
+});
+
 test('what is beyond the context or the vocabulary is refused with the numbers', async () => {
   const forcedTokens = Array<number>(256).fill(5);
   await expect(ask({ prompt: [5], forcedTokens })).rejects.toMatchObject({
