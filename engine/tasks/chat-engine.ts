@@ -211,7 +211,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const each = <Matcher>(make: () => Matcher): Matcher[] => Array.from({ length: count }, make);
     if (!constraint) return each(() => undefined);
     if (!('type' in constraint)) return each(() => new ForcedTokens(constraint, this.#parts.vocabulary));
-    const matchers = await this.#parts.grammars.startSeveral(constraint, count);
+    const matchers = await this.#parts.grammars.start(constraint, count);
     if (!this.#closed) return matchers;
     for (const matcher of matchers) matcher.dispose();
     throw this.#closed;

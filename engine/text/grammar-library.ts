@@ -46,7 +46,6 @@ export interface LibraryCompiler extends Disposable {
 export interface LibraryMatcher extends Disposable {
   acceptToken(token: number): boolean;
   getNextTokenBitmask(): Promise<Int32Array>;
-  rollBack(count: number): void;
 }
 
 /** What an answer is constrained to, checked and normalised. */

@@ -28,8 +28,8 @@ export type GrammarCall =
       readonly matcher: number;
       readonly tokens: readonly number[];
     }
-  /** Rolls `rollback` tokens back, then accepts `token`; answers with the mask after it. */
-  | { readonly type: 'advance'; readonly matcher: number; readonly rollback: number; readonly token?: number }
+  /** Accepts `token`; answers with the mask after it. */
+  | { readonly type: 'advance'; readonly matcher: number; readonly token: number }
   | { readonly type: 'close'; readonly matcher: number };
 
 /** The thread's answer to a call. */
@@ -86,8 +86,7 @@ class GrammarHost {
         return this.#open(await this.#grammar(call.key, call.source), call.matcher, call.tokens);
       case 'advance': {
         const matcher = this.#matchers.get(call.matcher)!;
-        if (call.rollback > 0) matcher.rollBack(call.rollback);
-        if (call.token !== undefined) matcher.acceptToken(call.token);
+        matcher.acceptToken(call.token);
         return matcher.getNextTokenBitmask();
       }
       case 'close':

@@ -82,14 +82,11 @@ export class Grammars {
     this.#limits = limits;
   }
 
-  /** Compiles a constraint into a new matcher. Throws EngineError('invalid_json_schema') that names keyword and JSON pointer if the schema cannot be enforced. */
-  async start(constraint: Constraint): Promise<GrammarMatcher> {
-    const [matcher] = await this.startSeveral(constraint, 1);
-    return matcher!;
-  }
-
-  /** Compiles a constraint into `count` independent matchers, one per sequence. Throws like `start`. */
-  async startSeveral(constraint: Constraint, count: number): Promise<readonly GrammarMatcher[]> {
+  /**
+   * Compiles a constraint into `count` independent matchers, one per sequence. Throws EngineError('invalid_json_schema') that names keyword and JSON pointer if the
+   * schema cannot be enforced.
+   */
+  async start(constraint: Constraint, count: number): Promise<readonly GrammarMatcher[]> {
     // Checking a large schema takes a while, on the thread that runs the steps, so it is done once for all matchers.
     const source = sourceOf(constraint, this.#limits);
     const key = JSON.stringify(source);
@@ -125,7 +122,7 @@ export class Grammars {
       thread.matchers.add(matcher);
       try {
         const mask = await thread.ask({ type: 'open', key, source, matcher, tokens });
-        return { mask, advance: (call) => thread.ask({ type: 'advance', matcher, ...call }), close: () => this.#release(thread, matcher) };
+        return { mask, advance: (token) => thread.ask({ type: 'advance', matcher, token }), close: () => this.#release(thread, matcher) };
       } catch (error) {
         this.#release(thread, matcher);
         if (!(error instanceof ThreadLost)) throw error;
@@ -179,7 +176,7 @@ interface OpenGrammar {
 /** A matcher in a thread, with the token mask of its initial state. */
 interface OpenMatcher {
   readonly mask: Int32Array;
-  readonly advance: (call: { readonly rollback: number; readonly token?: number }) => Promise<Int32Array>;
+  readonly advance: (token: number) => Promise<Int32Array>;
   readonly close: () => void;
 }
 
@@ -294,14 +291,8 @@ export class GrammarMatcher implements TokenMatcher {
     if (((this.#known?.[token >> 5] ?? 0) >>> (token & 31) & 1) === 0) return false; // prettier-ignore
     this.#terminated = this.#stopTokenIds.has(token);
     this.#tokens.push(token);
-    if (!this.#terminated) this.#advance({ rollback: 0, token });
+    if (!this.#terminated) this.#advance(token);
     return true;
-  }
-
-  /** Takes back the last `count` tokens, for speculative decoding; none of them may be a stop token. */
-  rollback(count: number): void {
-    this.#tokens.length -= count;
-    this.#advance({ rollback: count });
   }
 
   get terminated(): boolean {
@@ -321,17 +312,17 @@ export class GrammarMatcher implements TokenMatcher {
     return opened;
   }
 
-  #advance(call: { readonly rollback: number; readonly token?: number }): void {
-    const tokens = [...this.#tokens];
+  #advance(token: number): void {
+    const { length } = this.#tokens;
     const reopen = async (error: unknown): Promise<Int32Array> => {
       if (!(error instanceof ThreadLost) || this.#disposed) throw error;
-      this.#opened = this.#openAfter(tokens);
+      this.#opened = this.#openAfter(this.#tokens.slice(0, length));
       return (await this.#opened).mask;
     };
     const send = ({ advance }: OpenMatcher): Promise<Int32Array> => {
       // Ended meanwhile, as by the token's own text: the thread knows the matcher no more, and would break at a call to it.
       if (this.#disposed) throw new ThreadLost('the matcher has ended');
-      return advance(call);
+      return advance(token);
     };
     this.#mask = this.#note(this.#opened.then(send).catch(reopen));
   }

@@ -30,6 +30,8 @@ beforeAll(() => {
 });
 afterAll(() => grammars.close());
 
+const start = async (constraint: Constraint): Promise<GrammarMatcher> => (await grammars.start(constraint, 1))[0]!;
+
 const allowed = (mask: Int32Array, token: number): boolean => ((mask[token >> 5]! >>> (token & 31)) & 1) === 1;
 
 /** How a byte-level BPE writes each byte: printable ones as they are, the others by the characters from U+0100 on. */
@@ -40,7 +42,7 @@ BYTES.filter((char) => !/[!-~\u00a1-\u00ac\u00ae-\u00ff]/.test(char)).forEach(
 
 /** Spells `text` byte by byte as single-character tokens; true when every one is allowed and the end may follow. */
 async function accepts(constraint: Constraint, text: string): Promise<boolean> {
-  const matcher: GrammarMatcher = await grammars.start(constraint);
+  const matcher: GrammarMatcher = await start(constraint);
   try {
     for (const byte of Buffer.from(text)) {
       const token = tokens.indexOf(BYTES[byte]!);
@@ -56,7 +58,7 @@ async function accepts(constraint: Constraint, text: string): Promise<boolean> {
 
 /** What is written when the first token that is allowed, and no space if that can be, is taken each time. */
 async function written(constraint: Constraint): Promise<unknown> {
-  const matcher = await grammars.start(constraint);
+  const matcher = await start(constraint);
   let text = '';
   try {
     while (!matcher.terminated) {
@@ -95,16 +97,6 @@ describe('grammar', () => {
       expect(await written(schema({ const: { [text]: [text] } }))).toEqual({ [text]: [text] });
     },
   );
-
-  test('a matcher can take tokens back', async () => {
-    const matcher = await grammars.start({ type: 'json_object' });
-    const open = tokens.indexOf('{');
-    const before = await matcher.bitmask();
-    expect(matcher.accept(open)).toBe(true);
-    matcher.rollback(1);
-    expect(await matcher.bitmask()).toEqual(before);
-    matcher.dispose();
-  });
 
   test('tool calls have one form, without room for rambling', async () => {
     const tools = [{ name: 'f', parameters: { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false } }, { name: 'g' }]; // prettier-ignore
@@ -323,7 +315,7 @@ describe('grammar', () => {
     ['patternProperties', { type: 'object', patternProperties: { '[': {} } }, '/'],
   ])('refuses %s by name and pointer', async (keyword, value, pointer) => {
     expect(findSchemaProblem(value)).toMatchObject({ keyword, pointer });
-    await expect(grammars.start(schema(value))).rejects.toMatchObject({ code: 'invalid_json_schema' });
+    await expect(start(schema(value))).rejects.toMatchObject({ code: 'invalid_json_schema' });
   });
 
   const nested = (levels: number, wrap: (inner: unknown) => unknown, innermost: unknown = { type: 'string' }): unknown =>
@@ -368,7 +360,7 @@ describe('grammar', () => {
     ['a large count', { type: 'string', maxLength: 1e9 }, /from 0 to 1000000/],
     ['too many states', { type: 'integer', multipleOf: 1_999 }, /more than 500 states/],
   ])('%s: refused with the number', async (_, value, message) => {
-    await expect(grammars.start(schema(value))).rejects.toMatchObject({
+    await expect(start(schema(value))).rejects.toMatchObject({
       code: 'invalid_json_schema',
       message: expect.stringMatching(message),
     });
@@ -387,7 +379,7 @@ describe('grammar', () => {
     ['groups', text(`${'('.repeat(32)}a${')'.repeat(32)}`)],
     ['values', { enum: Array.from({ length: 1_000 }, (_, i) => `value ${i}`) }],
   ])('%s up to the bounds are enforced', async (_, value) => {
-    const matcher = await grammars.start(schema(value));
+    const matcher = await start(schema(value));
     expect(matcher.mask!.some((word) => word !== 0)).toBe(true);
     matcher.dispose();
   });
