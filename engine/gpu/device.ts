@@ -19,6 +19,8 @@ import { TEXEL_BYTES, TEXEL_ROW, Tensor, byteSize } from './tensor.ts';
 import type { DType, TypedArray } from './tensor.ts';
 import type { Chooser } from './tunable.ts';
 
+const MOST_ERRORS = 64;
+
 /** A WebGPU device with its caches. It creates all buffers of the engine: nothing else calls createBuffer. */
 export class Device implements BufferOwner {
   readonly gpu: GPUDevice;
@@ -31,7 +33,7 @@ export class Device implements BufferOwner {
   readonly profiler: Profiler;
   /** Resolves, and never rejects, with the reason when the device is lost. */
   readonly lost: Promise<string>;
-  /** Uncaptured errors: bugs of the engine, unless the device is out of memory. */
+  /** The first MOST_ERRORS uncaptured errors: bugs of the engine, unless the device is out of memory. The log has all. */
   readonly errors: string[] = [];
   /** Labels of the pipelines that the self-test has tested. */
   readonly tested = new Set<string>();
@@ -82,7 +84,7 @@ export class Device implements BufferOwner {
       return this.#refused === undefined ? `${reason.reason}: ${reason.message}` : `out of memory: ${this.#refused}`;
     });
     gpu.addEventListener('uncapturederror', ({ error }) => {
-      this.errors.push(error.message);
+      if (this.errors.length < MOST_ERRORS) this.errors.push(error.message);
       platform.log(`WebGPU error: ${error.message}`);
       if (error instanceof GPUOutOfMemoryError) this.#giveUp(error.message);
     });

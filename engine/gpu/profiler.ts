@@ -48,7 +48,8 @@ export class Profiler {
   #queries: GPUQuerySet | undefined;
   #resolve: GPUBuffer | undefined;
   #timed: DispatchStep[] = [];
-  #pending: Promise<void>[] = [];
+  /** Settles when the timestamps of all submissions are read. */
+  #pending = Promise.resolve();
 
   constructor(device: BufferOwner) {
     this.#device = device;
@@ -99,29 +100,34 @@ export class Profiler {
     encoder.resolveQuerySet(this.#queries!, 0, steps.length * 2, this.#resolve!, 0);
     encoder.copyBufferToBuffer(this.#resolve!, 0, staging, 0, bytes);
     gpu.queue.submit([encoder.finish()]);
-    this.#pending.push(
-      waits.until(staging.mapAsync(GPUMapMode.READ)).then(() => {
-        const stamps = new BigUint64Array(staging.getMappedRange());
-        steps.forEach(({ label, work }, i) => {
-          const row: Total = this.#totals.get(label) ?? { count: 0, nanoseconds: 0, spans: [], work: undefined };
-          const [from, to] = [stamps[2 * i]!, stamps[2 * i + 1]!];
-          const nanoseconds = Number(to - from);
-          this.#origin ??= from;
-          row.count++;
-          row.nanoseconds += nanoseconds;
-          if (work) row.work = row.work ? sum(row.work, work) : work;
-          if (this.#spans++ < MAX_SPANS) row.spans.push([Number(from - this.#origin) / 1e3, nanoseconds / 1e3]);
-          this.#totals.set(label, row);
-        });
-        staging.destroy();
-      }),
-    );
+    const take = (): void => {
+      this.#add(steps, new BigUint64Array(staging.getMappedRange()));
+      staging.destroy();
+    };
+    const earlier = this.#pending;
+    const read = waits.until(staging.mapAsync(GPUMapMode.READ)).then(take);
+    // A lost device has no times. Whoever waits for the step is told that it is lost.
+    this.#pending = read.catch(() => undefined).then(() => earlier);
+  }
+
+  /** Adds the start and end of each of a submission's dispatches. */
+  #add(steps: readonly DispatchStep[], stamps: BigUint64Array): void {
+    steps.forEach(({ label, work }, i) => {
+      const row: Total = this.#totals.get(label) ?? { count: 0, nanoseconds: 0, spans: [], work: undefined };
+      const [from, to] = [stamps[2 * i]!, stamps[2 * i + 1]!];
+      const nanoseconds = Number(to - from);
+      this.#origin ??= from;
+      row.count++;
+      row.nanoseconds += nanoseconds;
+      if (work) row.work = row.work ? sum(row.work, work) : work;
+      if (this.#spans++ < MAX_SPANS) row.spans.push([Number(from - this.#origin) / 1e3, nanoseconds / 1e3]);
+      this.#totals.set(label, row);
+    });
   }
 
   /** Returns the rows, longest time first, and clears them. */
   async report(): Promise<ProfileRow[]> {
-    await Promise.all(this.#pending);
-    this.#pending = [];
+    await this.#pending;
     const rows = [...this.#totals].map(([label, { count, nanoseconds, spans, work }]) => ({
       label,
       count,

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Device } from '../../engine/gpu/device.ts';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { Device } from '../../engine/gpu/device.ts';
 import { defineKernel } from '../../engine/gpu/kernel.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { TEXEL_ROW } from '../../engine/gpu/tensor.ts';
@@ -120,12 +120,41 @@ test('words in a texture are those that were copied there, and their bytes are c
   expect(device.errors).toEqual([]);
 });
 
+test('of errors that nobody captures the first are kept, and all are logged', async () => {
+  const log = vi.fn();
+  const other = await Device.create({ ...device.platform, log });
+  for (let i = 0; i < 100; i++) {
+    other.gpu.dispatchEvent(Object.assign(new Event('uncapturederror'), { error: new GPUValidationError(`number ${i}`) }));
+  }
+  expect(log).toHaveBeenCalledTimes(100);
+  expect(other.errors).toHaveLength(64);
+  expect(other.errors[0]).toBe('number 0');
+  other.close();
+});
+
+test('a profile has no times of a device that was lost, and fails nothing', async () => {
+  const other = await testDevice();
+  if (!other.profiler.enable(true)) return console.log('skipped: this adapter has no timestamp queries');
+  const a = other.upload('a', 'f32', [1], Float32Array.of(1));
+  const out = other.tensor('out', 'f32', [1]);
+  const run = (): void => {
+    const rec = other.record('step');
+    add(rec, { a, b: a, out });
+    rec.submit();
+  };
+  run();
+  expect(await other.profiler.report()).toMatchObject([{ count: 1 }]);
+  run();
+  other.gpu.destroy();
+  await other.lost;
+  expect(await other.profiler.report()).toEqual([]);
+});
+
 test('warm-up reports the line of a kernel that does not compile', async () => {
   const shaders = new Map(await device.platform.shaders());
   shaders.set('broken.wgsl', 'struct Params { n: u32, }\n@group(0) @binding(0) var<uniform> params: Params;\nfn main( {');
   const broken = defineKernel({ file: 'broken.wgsl', bindings: {}, params: { n: 'u32' } });
-  const { Device: DeviceClass } = await import('../../engine/gpu/device.ts');
-  const other = await DeviceClass.create({ ...device.platform, shaders: async () => shaders });
+  const other = await Device.create({ ...device.platform, shaders: async () => shaders });
   await expect(other.warmUp((rec) => rec.dispatch(broken, {}, {}, { n: 1 }, [1]))).rejects.toThrow(/broken does not compile[\s\S]*line 3/);
   other.close();
 });
