@@ -3,10 +3,10 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { checkKernel } from '../engine/gpu/kernel.ts';
 import { SAMPLING_ROW } from '../engine/ops/sampling-row.ts';
 import { CUT_NAMES, SAMPLING } from '../engine/sampling.ts';
 import { expectation } from './support/browser/expectation.ts';
+import { checkKernel } from './support/kernel-declaration.ts';
 import { DOCUMENTS, collectKernels, withTable } from './tools/tables.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

@@ -9,7 +9,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Caps, OptionalFeature } from '../../engine/gpu/caps.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
-import { isKernel } from '../../engine/gpu/kernel.ts';
 import { createEncoderWorkspace, encodeAudio } from '../../engine/models/whisper/encoder.ts';
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
 import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
@@ -26,6 +25,7 @@ import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { RANDOM_SHAPES, randomPath } from '../../engine/weights/random/random-folder.ts';
 import { DecoderHarness } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
+import { isKernel } from '../support/kernel-declaration.ts';
 import { countWork } from '../support/kernel-work.ts';
 import type { KernelWork } from '../support/kernel-work.ts';
 import { planOnly } from '../support/planned-device.ts';

@@ -9,7 +9,6 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { resolveConfig } from '../../engine/config.ts';
-import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel } from '../../engine/gpu/kernel.ts';
 import { MODEL_TYPES } from '../../engine/model-types.ts';
 import { tokensThatFit } from '../../engine/runner/memory-plan.ts';
@@ -17,6 +16,7 @@ import { VOICE_TABLE } from '../../engine/util/voices.ts';
 import { PRESETS, RECOMMENDED_MODELS, downloadBytes, formatBytes, presetBytes, presetModels } from '../../sources/index.ts';
 import type { Preset } from '../../sources/index.ts';
 import { FLAGS, defaultOf, placeholder } from '../../server/settings/flags.ts';
+import { isKernel } from '../support/kernel-declaration.ts';
 import type { PlatformRow } from './platform-report.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

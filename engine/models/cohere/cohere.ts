@@ -17,7 +17,7 @@ const EPS = 1e-5;
 const COHERE2 = { window: 4096, pattern: 4 };
 
 /** Reads config.json of Cohere's models. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseCohereConfig(json: Json): DecoderStackConfig {
+function parseCohereConfig(json: Json): DecoderStackConfig {
   const isSecond = json['model_type'] === 'cohere2';
   // Norms of queries and keys are layer norms with a weight for every channel of every head.
   expectValue(json, 'use_qk_norm', false);

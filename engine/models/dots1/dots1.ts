@@ -22,7 +22,7 @@ const DEFAULTS = {
 };
 
 /** Reads config.json of dots.llm1. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseDots1Config(json: Json): DecoderStackConfig {
+function parseDots1Config(json: Json): DecoderStackConfig {
   const settings: Json = { ...DEFAULTS, ...json };
   const config = parseLlamaConfig(settings);
   // Published files name the way in which experts are chosen.

@@ -24,7 +24,7 @@ const EXPERTS = { count: 64, perRow: 6, intermediate: 1536 };
 const SHARED = 2;
 
 /** Reads config.json of ERNIE 4.5 with experts. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseErnieMoeConfig(json: Json): DecoderStackConfig {
+function parseErnieMoeConfig(json: Json): DecoderStackConfig {
   const settings: Json = { ...DEFAULTS, ...json };
   // The head would have a bias too.
   expectValue(settings, 'use_bias', false);

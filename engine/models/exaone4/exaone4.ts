@@ -11,7 +11,7 @@ const DEFAULTS = { num_key_value_heads: 32, rms_norm_eps: 1e-5, tie_word_embeddi
 const WINDOW = { size: 4096, pattern: 4 };
 
 /** Reads config.json of EXAONE 4. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseExaone4Config(json: Json): DecoderStackConfig {
+function parseExaone4Config(json: Json): DecoderStackConfig {
   // Windows are read below, not as Llama's.
   const own = { attention_bias: false, sliding_window: undefined, layer_types: undefined };
   const config = parseLlamaConfig({ ...DEFAULTS, ...json, ...own });

@@ -18,7 +18,7 @@ const DEFAULTS = {
 };
 
 /** Reads config.json of FlexOlmo. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseFlexOlmoConfig(json: Json): DecoderStackConfig {
+function parseFlexOlmoConfig(json: Json): DecoderStackConfig {
   const settings = { ...DEFAULTS, ...json };
   const config: DecoderStackConfig = { ...parseLlamaConfig(settings), qkNorm: 'full' };
   return withExpertsOnly(config, settings, { count: 7, perRow: 5 }, json['norm_topk_prob'] === true);

@@ -18,7 +18,7 @@ const DEFAULTS = {
 };
 
 /** Reads config.json of Gemma 1. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseGemma1Config(json: Json): DecoderStackConfig {
+function parseGemma1Config(json: Json): DecoderStackConfig {
   if (json['use_bidirectional_attention']) expectValue(json, 'use_bidirectional_attention', false);
   const config = parseLlamaConfig({ ...DEFAULTS, ...json });
   // Norm weights are stored minus 1.

@@ -17,7 +17,7 @@ const ROPE = { theta: 10_000, share: 0.25 };
 const ACTIVATION = 'gelu';
 
 /** Reads config.json of GPT-NeoX. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseGptNeoXConfig(json: Json): DecoderStackConfig {
+function parseGptNeoXConfig(json: Json): DecoderStackConfig {
   const hasBias = json['attention_bias'] !== false;
   const own = { rms_norm_eps: number(json, 'layer_norm_eps', EPS), attention_bias: hasBias, num_key_value_heads: null };
   return {

@@ -24,7 +24,7 @@ const SIZES = [
 ] as const;
 
 /** Reads config.json of GPT-2. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseGpt2Config(json: Json): DecoderStackConfig {
+function parseGpt2Config(json: Json): DecoderStackConfig {
   expectValue(json, 'scale_attn_weights', true);
   expectValue(json, 'scale_attn_by_inverse_layer_idx', false);
   expectValue(json, 'add_cross_attention', false);

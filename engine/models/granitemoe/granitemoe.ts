@@ -14,7 +14,7 @@ const DEFAULTS = { vocab_size: 32_000, hidden_size: 4096, intermediate_size: 11_
  * Reads config.json of Granite 3 with experts: Granite's fields and the experts'. Throws EngineError naming the field that is wrong or
  * beyond what the forward pass does.
  */
-export function parseGraniteMoeConfig(json: Json): DecoderStackConfig {
+function parseGraniteMoeConfig(json: Json): DecoderStackConfig {
   const settings = { ...DEFAULTS, ...json };
   const config = parseLlamaConfig({ ...settings, model_type: 'granite' });
   // A softmax over the chosen experts equals a softmax over all, normalised over the chosen ones.

@@ -18,7 +18,7 @@ const EXPERTS = { count: 1, perRow: 1 };
 const PUBLISHED = { use_qk_norm: true, use_cla: false, use_mla: false, use_mixed_mlp_moe: true, norm_topk_prob: true, moe_layer_num_skipped: 0, routed_scaling_factor: 1, group_limited_greedy: false }; // prettier-ignore
 
 /** Reads config.json of Hunyuan with experts. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseHunyuanMoeConfig(json: Json): DecoderStackConfig {
+function parseHunyuanMoeConfig(json: Json): DecoderStackConfig {
   const settings: Json = { ...DEFAULTS, ...json };
   for (const [field, value] of Object.entries(PUBLISHED)) expectValue(settings, field, value);
   const config = parseHunyuanConfig({ ...settings, model_type: 'hunyuan_v1_dense' });

@@ -38,7 +38,7 @@ const PUBLISHED = {
 };
 
 /** Reads config.json of MiniMax-M2. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseMiniMaxConfig(json: Json): DecoderStackConfig {
+function parseMiniMaxConfig(json: Json): DecoderStackConfig {
   const settings: Json = { ...DEFAULTS, ...json };
   for (const [field, value] of Object.entries(PUBLISHED)) expectValue(settings, field, value);
   expectAttention(settings['attn_type_list'] ?? []);

@@ -11,7 +11,7 @@ import { withUsualNames } from '../text-part.ts';
 const DEFAULTS = { vocab_size: 32_000, hidden_size: 4096, intermediate_size: 14_336, num_hidden_layers: 32, num_attention_heads: 32 };
 
 /** Reads config.json of Mixtral. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseMixtralConfig(json: Json): DecoderStackConfig {
+function parseMixtralConfig(json: Json): DecoderStackConfig {
   const settings = { ...DEFAULTS, ...json };
   return withExpertsOnly(parseLlamaConfig(settings), settings, { count: 8, perRow: 2 }, true);
 }

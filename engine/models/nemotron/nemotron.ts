@@ -10,7 +10,7 @@ const DEFAULTS = { max_position_embeddings: 4096, partial_rotary_factor: 0.5, ti
 const EPS = 1e-5;
 
 /** Reads config.json of Nemotron and Minitron. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseNemotronConfig(json: Json): DecoderStackConfig {
+function parseNemotronConfig(json: Json): DecoderStackConfig {
   const own = { rms_norm_eps: number(json, 'norm_eps', EPS) };
   return { ...parseLlamaConfig({ ...DEFAULTS, ...json, ...own }), layerNorm: { hasBias: true }, normOffset: 1 };
 }

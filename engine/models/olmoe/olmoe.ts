@@ -18,7 +18,7 @@ const DEFAULTS = {
 };
 
 /** Reads config.json of OLMoE. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseOlmoeConfig(json: Json): DecoderStackConfig {
+function parseOlmoeConfig(json: Json): DecoderStackConfig {
   expectValue(json, 'clip_qkv', null);
   const settings = { ...DEFAULTS, ...json };
   const config: DecoderStackConfig = { ...parseLlamaConfig(settings), qkNorm: 'full' };

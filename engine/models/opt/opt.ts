@@ -26,7 +26,7 @@ const FIELD = 'activation_function';
 const OFFSET = 2;
 
 /** Reads config.json of OPT. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseOptConfig(json: Json): DecoderStackConfig {
+function parseOptConfig(json: Json): DecoderStackConfig {
   // OPT-350M norms behind the halves, and has embeddings of fewer channels than its layers.
   expectValue(json, 'do_layer_norm_before', true);
   expectValue(json, '_remove_final_layer_norm', false);

@@ -22,7 +22,7 @@ const EPS = 1e-5;
 const ACTIVATION = 'gelu_new';
 
 /** Reads config.json of Phi-1, 1.5 and 2. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parsePhiConfig(json: Json): DecoderStackConfig {
+function parsePhiConfig(json: Json): DecoderStackConfig {
   // A layer norm for every head.
   expectValue(json, 'qk_layernorm', false);
   const own = { rms_norm_eps: number(json, 'layer_norm_eps', EPS), attention_bias: true };

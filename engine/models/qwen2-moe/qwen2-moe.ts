@@ -25,7 +25,7 @@ const WINDOWS = 28;
  * Reads config.json of Qwen1.5 and Qwen2 with experts: Qwen2's fields and the experts'. Throws EngineError naming the field that is wrong
  * or beyond what the forward pass does.
  */
-export function parseQwen2MoeConfig(json: Json): DecoderStackConfig {
+function parseQwen2MoeConfig(json: Json): DecoderStackConfig {
   const settings: Json = { ...DEFAULTS, ...json };
   const layers = layerCount(settings);
   const types = json['layer_types'] ?? windows(settings, layers);

@@ -31,7 +31,7 @@ const EXPERTS = { count: 512, perRow: 10, intermediate: 512 };
 const SHARED = 512;
 
 /** Reads config.json of Qwen3-Next. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseQwen3NextConfig(json: Json): DecoderStackConfig {
+function parseQwen3NextConfig(json: Json): DecoderStackConfig {
   const settings: Json = { ...DEFAULTS, ...json };
   const experts = {
     ...expertSizes(settings, EXPERTS),

@@ -15,7 +15,7 @@ const DEFAULTS = {
 };
 
 /** Reads config.json of Seed-OSS. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseSeedOssConfig(json: Json): DecoderStackConfig {
+function parseSeedOssConfig(json: Json): DecoderStackConfig {
   return {
     ...parseLlamaConfig({ ...DEFAULTS, ...json, mlp_bias: undefined }),
     outputBias: json['attention_out_bias'] === true,

@@ -10,7 +10,7 @@ const DEFAULTS = { num_key_value_heads: 32, max_position_embeddings: 4096, parti
 const EPS = 1e-5;
 
 /** Reads config.json of StableLM. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseStableLmConfig(json: Json): DecoderStackConfig {
+function parseStableLmConfig(json: Json): DecoderStackConfig {
   // A layer norm for every head.
   expectValue(json, 'qk_layernorm', false);
   const own = { rms_norm_eps: number(json, 'layer_norm_eps', EPS), attention_bias: false };

@@ -10,7 +10,7 @@ const DEFAULTS = { num_key_value_heads: 2, max_position_embeddings: 4096, eos_to
 const EPS = 1e-5;
 
 /** Reads config.json of StarCoder2. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
-export function parseStarcoder2Config(json: Json): DecoderStackConfig {
+function parseStarcoder2Config(json: Json): DecoderStackConfig {
   const hasBias = json['use_bias'] !== false;
   const own = { rms_norm_eps: number(json, 'norm_epsilon', EPS), attention_bias: hasBias };
   return {
