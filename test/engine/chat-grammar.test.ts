@@ -16,17 +16,10 @@ import type { ChatParts, ChatRunner } from '../../engine/tasks/chat-load.ts';
 import { ChatTemplate } from '../../engine/text/chat-template.ts';
 import { Grammars } from '../../engine/text/grammar.ts';
 import type { GrammarCall, GrammarReply } from '../../engine/text/grammar-worker.ts';
-import { findSchemaProblem } from '../../engine/text/json-schema.ts';
-import type * as JsonSchema from '../../engine/text/json-schema.ts';
 import { LongTexts } from '../../engine/text/long-texts.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { createRng } from '../../engine/util/rng.ts';
-
-vi.mock('../../engine/text/json-schema.ts', async (original) => {
-  const module = await original<typeof JsonSchema>();
-  return { ...module, findSchemaProblem: vi.fn(module.findSchemaProblem) };
-});
 
 const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
 /** Of a mask: the bundled model has 4,096 tokens. */
@@ -294,17 +287,28 @@ test('an answer that can only be calls has no text that stop strings would end',
 test.each([
   ['a template that opens thoughts', (has: string) => has === '<think>', '{{ messages[0].content }}<think>'],
   ['a template of Harmony', () => false, '<|channel|><|message|>{{ messages[0].content }}<|start|>assistant'],
-])('the schemas of tools are walked once: %s', async (_, hasToken, source) => {
-  vi.mocked(findSchemaProblem).mockClear();
-  const allowAll = worker(() => ({ bytes: 1, mask: new Int32Array(WORDS).fill(-1) }));
-  const engine = await load(() => allowAll, { template: new ChatTemplate(source, {}, hasToken) });
-  try {
-    const tools = [{ name: 'f', parameters: { type: 'object', properties: { x: { type: 'string' } } } }];
-    await text(engine, { ...plain(2), tools, toolChoice: 'required' });
-    expect(findSchemaProblem).toHaveBeenCalledOnce();
-  } finally {
-    await engine.close();
-  }
+])('the schemas of tools are read no more often than for a plain template: %s', async (_, hasToken, source) => {
+  const readsOf = async (template: ChatTemplate): Promise<number> => {
+    const allowAll = worker(() => ({ bytes: 1, mask: new Int32Array(WORDS).fill(-1) }));
+    const engine = await load(() => allowAll, { template });
+    let reads = 0;
+    const parameters = {
+      type: 'object',
+      get properties() {
+        reads++;
+        return { x: { type: 'string' } };
+      },
+    };
+    try {
+      await text(engine, { ...plain(2), tools: [{ name: 'f', parameters }], toolChoice: 'required' });
+    } finally {
+      await engine.close();
+    }
+    return reads;
+  };
+  const plainly = await readsOf(new ChatTemplate('{{ messages[0].content }}', {}, () => false));
+  expect(plainly).toBeGreaterThan(0);
+  expect(await readsOf(new ChatTemplate(source, {}, hasToken))).toBe(plainly);
 });
 
 test('a request whose prompt is cached but for its last token starts as any other, also where it waits for a page', async () => {
