@@ -28,6 +28,7 @@ const CLOSE_CODEC = fileURLToPath(new URL('support/close-codec.ts', import.meta.
 const PASSED_CASES = fileURLToPath(new URL('support/passed-cases.ts', import.meta.url));
 
 const KERNELS = 'test/kernels/*.test.ts';
+const BROWSERS = 'test/browser/*.test.ts';
 
 /** For the 2-core machines of CI. */
 const WORKERS = 2;
@@ -54,6 +55,14 @@ const COMPILING = {
     'test/parallel/{kernels,split}.test.ts',
   ],
 };
+/**
+ * Modules are Node's own, as they are for users: Vite's are objects whose members are looked up at every use, with which an engine takes a third more of the processor. What
+ * browsers are given to evaluate has to be without the helpers of the loader of TypeScript.
+ */
+const OWN_MODULES = {
+  experimental: { viteModuleRunner: false, nodeLoader: false },
+  execArgv: ['--import', import.meta.resolve('tsx')],
+};
 const unoptimised = { ...env, ...NOT_OPTIMISED };
 
 export default defineConfig({
@@ -66,21 +75,38 @@ export default defineConfig({
     hookTimeout: 400_000,
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      { extends: true, test: { name: 'plain', include: PLAIN, exclude: COMPILING.plain, isolate: false, env, setupFiles: [CLOSE_CODEC] } },
+      {
+        extends: true,
+        test: { name: 'plain', include: PLAIN, exclude: COMPILING.plain, isolate: false, env, setupFiles: [CLOSE_CODEC], ...OWN_MODULES },
+      },
       // One process a file: Dawn devices and worker threads do not mix. (Kernel cases start no threads.)
       {
         extends: true,
-        test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING.devices, KERNELS, EVERYWHERE], env },
+        test: {
+          name: 'devices',
+          include: ['test/**/*.test.ts'],
+          exclude: [...PLAIN, ...COMPILING.devices, KERNELS, BROWSERS, EVERYWHERE],
+          env,
+          ...OWN_MODULES,
+        },
       },
+      { extends: true, test: { name: 'devices-browser', include: [BROWSERS], exclude: PLAIN, env } },
       {
         extends: true,
-        test: { name: 'kernels', include: [KERNELS], isolate: false, env: THOROUGH ? {} : NOT_OPTIMISED, setupFiles: [PASSED_CASES] },
+        test: {
+          name: 'kernels',
+          include: [KERNELS],
+          isolate: false,
+          env: THOROUGH ? {} : NOT_OPTIMISED,
+          setupFiles: [PASSED_CASES],
+          ...OWN_MODULES,
+        },
       },
       // In Node they compile the bundled models for the other tests, which find them in Mesa's cache, and anew for every browser and runtime (SHORT_VECTORS).
       { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env: THREADS } },
       ...Object.entries(COMPILING).map(([name, include]) => ({
         extends: true as const,
-        test: { name: `${name}-compiling`, include, env: unoptimised },
+        test: { name: `${name}-compiling`, include, env: unoptimised, ...OWN_MODULES },
       })),
     ],
   },
