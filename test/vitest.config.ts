@@ -24,7 +24,7 @@ const EVERYWHERE = 'test/everywhere/*.test.ts';
 /** For test/support/codec.ts, which only these files use. */
 const CLOSE_CODEC = fileURLToPath(new URL('support/close-codec.ts', import.meta.url));
 
-/** Which kernel cases need not run again. */
+/** Which cases of kernels and tiny models need not run again. */
 const PASSED_CASES = fileURLToPath(new URL('support/passed-cases.ts', import.meta.url));
 
 const KERNELS = 'test/kernels/*.test.ts';
@@ -106,7 +106,7 @@ export default defineConfig({
       { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env: THREADS } },
       ...Object.entries(COMPILING).map(([name, include]) => ({
         extends: true as const,
-        test: { name: `${name}-compiling`, include, env: unoptimised, ...OWN_MODULES },
+        test: { name: `${name}-compiling`, include, env: unoptimised, setupFiles: [PASSED_CASES], ...OWN_MODULES },
       })),
     ],
   },

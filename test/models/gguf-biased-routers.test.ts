@@ -11,6 +11,7 @@ import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
 import type { Stored, StoredTensor } from '../support/gguf-file.ts';
 import { FIXTURES, LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, metadataOf, u32 } from '../support/gguf-fixtures.ts';
+import { unlessPassed } from '../support/known-cases.ts';
 
 let device: Device;
 beforeAll(async () => {
@@ -67,9 +68,16 @@ test('ernie4_5-moe without shared experts, in every other layer: the logits are 
   const json = JSON.parse(readFileSync(join(folder, 'model', 'config.json'), 'utf8')) as Json;
   writeFileSync(join(folder, 'model', 'config.json'), JSON.stringify({ ...json, moe_norm_min: 1e-12 }));
   const tokens = Array.from({ length: 37 }, (_, i) => (i * 7) % 150);
-  const rowsOf = async (name: string): Promise<Float32Array[]> =>
-    (await DecoderHarness.load(device, join(folder, name))).step([{ sequence: 0, start: 0, tokens }]);
-  expect(differing(await rowsOf('model.gguf'), await rowsOf('model'))).toBe(0);
+  await unlessPassed(
+    device,
+    { expected: [] },
+    async (on) => {
+      const rowsOf = async (name: string): Promise<Float32Array[]> =>
+        (await DecoderHarness.load(on, join(folder, name))).step([{ sequence: 0, start: 0, tokens }]);
+      return [await rowsOf('model.gguf'), await rowsOf('model')] as const;
+    },
+    (rows) => expect(differing(...rows)).toBe(0),
+  );
 });
 
 test('minimax-m2: norms over all heads, half of a head rotated, sigmoids and a bias: the logits are transformers', async () => {

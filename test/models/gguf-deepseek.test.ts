@@ -11,6 +11,7 @@ import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
 import type { Stored, StoredTensor } from '../support/gguf-file.ts';
 import { LLAMA, PARTS, TOP, converted, expectFixtureLogits, f32, floats, metadataOf, u32 } from '../support/gguf-fixtures.ts';
+import { unlessPassed } from '../support/known-cases.ts';
 import { write } from '../support/tiny-gguf.ts';
 
 let device: Device;
@@ -109,15 +110,22 @@ test.each(['in one tensor', 'in two'])(
   async (how) => {
     const whole = await converted('deepseek_v3', { top: TOP, parts: NAMES });
     const { blocks, values } = inBlocks(how === 'in two' ? apart(whole, V3_HEADS) : whole);
-    const logitsOf = async (tensors: Record<string, StoredTensor>): Promise<{ logits: Float32Array; bytes: number }> => {
+    const logitsOf = async (on: Device, tensors: Record<string, StoredTensor>): Promise<{ logits: Float32Array; bytes: number }> => {
       const path = write(ggufFile({ metadata: metadataOf('deepseek2', V3), tensors }));
-      const harness = await DecoderHarness.load(device, path, { storage: { ...floatStorage('f32'), keepBlocks: true }, sequences: 1 });
+      const harness = await DecoderHarness.load(on, path, { storage: { ...floatStorage('f32'), keepBlocks: true }, sequences: 1 });
       const rows = await harness.step([{ sequence: 0, start: 0, tokens: Array.from({ length: 30 }, (_, i) => (7 * i) % 150) }]);
       return { logits: Float32Array.from(rows.flatMap((row) => [...row])), bytes: harness.weightBytes };
     };
-    const [packed, exact] = [await logitsOf(blocks), await logitsOf(values)];
-    expectClose(how, packed.logits, exact.logits, 1e-6);
-    expect(packed.bytes).toBeLessThan(0.5 * exact.bytes);
+    await unlessPassed(
+      device,
+      { expected: [] },
+      async (on) => {
+        const [packed, exact] = [await logitsOf(on, blocks), await logitsOf(on, values)];
+        expect(packed.bytes).toBeLessThan(0.5 * exact.bytes);
+        return [packed.logits, exact.logits] as const;
+      },
+      ([packed, exact]) => expectClose(how, packed, exact, 1e-6),
+    );
   },
 );
 

@@ -14,6 +14,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { expectClose } from './compare.ts';
 import { testDevice } from './device.ts';
+import { unlessPassed } from './known-cases.ts';
 import { THOROUGH } from './thorough.ts';
 
 export interface TensorData {
@@ -60,7 +61,7 @@ export function roundToF16(values: ArrayLike<number>): Float32Array {
 
 /** NMSE of f32. */
 const TOLERANCE = 1e-7;
-export const GUARD_BYTES = 1024;
+const GUARD_BYTES = 1024;
 const GUARD_WORD = 0xdeadbeef;
 
 /** An adapter as if it lacked something. */
@@ -103,12 +104,8 @@ export function describeKernels(name: string, cases: readonly KernelCase[], { ev
       test.for(taken.map((c) => [c.name, c] as const))(`%s (${title})`, async ([, kernelCase], { skip }) => {
         const differs = device.pretend(disable);
         if (disable.length > 0 && !differs) skip('the adapter itself has none of what this leaves out');
-        const data = dataOf(kernelCase);
-        const digest = await knownCases?.digest(device, data, kernelCase.tolerance ?? TOLERANCE);
-        if (digest !== undefined && knownCases!.has(digest)) return;
-        await runCase(device, kernelCase, data);
+        await runCase(device, kernelCase);
         expect(device.errors).toEqual([]);
-        if (digest !== undefined) knownCases!.add(digest);
       });
     }
   });
@@ -123,18 +120,8 @@ function isFirst({ name }: KernelCase, index: number, cases: readonly KernelCase
   return !cases.slice(0, index).some((other) => other.name.startsWith(`${kernel} `));
 }
 
-/** Cases that need not run (passed-cases.ts). */
-interface KnownCases {
-  /** Of all that a case would ask of the device; undefined if that is not known beforehand. */
-  digest(device: Device, data: CaseData, tolerance: number): Promise<string | undefined>;
-  has(digest: string): boolean;
-  add(digest: string): void;
-}
-let knownCases: KnownCases | undefined;
-export const useKnownCases = (cases: KnownCases): void => void (knownCases = cases);
-
 /** Puts the inputs of a case on the device; `output` makes an output. */
-export function allocate(
+function allocate(
   device: Device,
   { inputs, outputs }: CaseData,
   output: (name: string, spec: OutputSpec) => Tensor,
@@ -147,25 +134,51 @@ export function allocate(
   return tensors;
 }
 
-/** Runs one case: outputs lie between guards that must survive, unwritten elements are NaN, errors are NMSE. */
-export async function runCase(device: Device, kernelCase: KernelCase, data = dataOf(kernelCase)): Promise<void> {
-  const { outputs, expected, run } = data;
+/** Runs one case, unless it has passed before: outputs lie between guards that must survive, unwritten elements are NaN, errors are NMSE. */
+export async function runCase(device: Device, kernelCase: KernelCase): Promise<void> {
+  const data = dataOf(kernelCase);
+  const arrays = Object.entries(data.expected).flatMap(([name, values]) => [name, Float64Array.from(values)]);
+  const outputs = Object.entries(data.outputs).map(([name, { dtype, initial }]) => [name, dtype, initial === undefined]);
+  await unlessPassed(
+    device,
+    { expected: [kernelCase.name, kernelCase.tolerance, outputs, ...arrays], isOfTable: true },
+    (on) => outputsOf(on, kernelCase.name, data),
+    (read) => judge(kernelCase, data, read),
+  );
+}
+
+/** What a case leaves in an output. */
+interface Left {
+  readonly tensor: Tensor;
+  /** With the guards around it. */
+  readonly words: Uint32Array;
+  /** Bytes that kernels have written to it by the table of their work; undefined if none has. */
+  readonly claimed: number | undefined;
+}
+
+async function outputsOf(device: Device, label: string, data: CaseData): Promise<ReadonlyMap<string, Left>> {
   const tensors = allocate(device, data, (name, spec) => guarded(device, name, spec));
-  const rec = device.record(kernelCase.name);
+  const rec = device.record(label);
   const claimed = claims(device, rec, tensors);
-  run(rec, tensors, device);
+  data.run(rec, tensors, device);
   rec.submit();
-  for (const name of Object.keys(outputs)) {
+  const left = new Map<string, Left>();
+  for (const name of Object.keys(data.outputs)) {
     const tensor = tensors[name]!;
-    const actual = await readGuarded(device, tensor);
+    left.set(name, { tensor, words: await readGuarded(device, tensor), claimed: claimed.get(name) });
+  }
+  return left;
+}
+
+function judge(kernelCase: KernelCase, { outputs, expected }: CaseData, left: ReadonlyMap<string, Left>): void {
+  for (const [name, { tensor, words, claimed }] of left) {
+    const actual = withinGuards(tensor, words);
     const wanted = expected[name];
     if (!wanted) throw new Error(`${kernelCase.name}: no expected values for output ${name}`);
     if (outputs[name]!.initial === undefined && tensor.dtype === 'f32') {
       const written = 4 * (actual as Float32Array).reduce((sum, value) => sum + (Number.isNaN(value) ? 0 : 1), 0);
       // What was only copied to, no kernel has.
-      expect(claimed.get(name) ?? written, `${kernelCase.name} / ${name}: bytes that engine/ops/kernel-work.ts says are written`).toBe(
-        written,
-      );
+      expect(claimed ?? written, `${kernelCase.name} / ${name}: bytes that engine/ops/kernel-work.ts says are written`).toBe(written);
     }
     const values = tensor.dtype === 'f16' ? fromF16(actual as Uint16Array) : actual;
     expectClose(`${kernelCase.name} / ${name}`, values, wanted, kernelCase.tolerance ?? TOLERANCE);
@@ -200,7 +213,8 @@ function guarded(device: Device, name: string, { dtype, shape, initial }: Output
   return tensor;
 }
 
-async function readGuarded(device: Device, tensor: Tensor): Promise<TypedArray> {
+/** All words of a tensor's buffer. */
+async function readGuarded(device: Device, tensor: Tensor): Promise<Uint32Array> {
   const staging = device.gpu.createBuffer({ size: tensor.buffer.size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
   const encoder = device.gpu.createCommandEncoder();
   encoder.copyBufferToBuffer(tensor.buffer, 0, staging, 0, tensor.buffer.size);
@@ -208,12 +222,15 @@ async function readGuarded(device: Device, tensor: Tensor): Promise<TypedArray> 
   await device.waits.until(staging.mapAsync(GPUMapMode.READ));
   const bytes = staging.getMappedRange().slice(0);
   staging.destroy();
-  const words = new Uint32Array(bytes);
+  return new Uint32Array(bytes);
+}
+
+function withinGuards(tensor: Tensor, words: Uint32Array): TypedArray {
   for (let i = 0; i < words.length; i++) {
     const inGuard = i * 4 < GUARD_BYTES || i * 4 >= GUARD_BYTES + tensor.byteLength;
     if (inGuard && words[i] !== GUARD_WORD) throw new Error(`${tensor.label}: guard overwritten at byte ${i * 4 - GUARD_BYTES}`);
   }
-  return viewAs(tensor.dtype, bytes.slice(GUARD_BYTES, GUARD_BYTES + tensor.byteLength), tensor.size);
+  return viewAs(tensor.dtype, (words.buffer as ArrayBuffer).slice(GUARD_BYTES, GUARD_BYTES + tensor.byteLength), tensor.size);
 }
 
 function toTyped(dtype: DType, values: ArrayLike<number>): TypedArray {
