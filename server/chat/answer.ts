@@ -1,38 +1,44 @@
 /** Turns the engine's events into an answer, as one JSON body or as chunks. The form of a choice is left to `Choice`, of which each API has its own. */
 import type { ChatEvent, FinishReason } from '../../engine/api.ts';
 import type { Delivery } from './sampling-schema.ts';
+import type { ChatCompletion, UsageAnswer } from './answer-schema.ts';
 
 /** Fields that the body or every chunk of one answer has. */
-export interface Envelope {
-  readonly id: string;
-  readonly created: number;
-  readonly model: string;
-  readonly system_fingerprint: string;
-}
+export type Envelope = Pick<ChatCompletion, 'id' | 'created' | 'model' | 'system_fingerprint'>;
 
 export type Delta = Extract<ChatEvent, { type: 'delta' }>;
 type StopReason = string | number | null;
 
+/** A whole body or a chunk, whichever API's. */
+export interface Body {
+  readonly choices: readonly unknown[];
+}
+type ChoiceOf<T extends Body> = T['choices'][number];
+
 /** One choice while it is generated: gives its JSON for chunks and for the whole body. */
-export interface Choice {
+export interface Choice<Whole extends Body, Chunk extends Body> {
   /** The chunk before any text; undefined if there is none. */
-  begin(): object | undefined;
+  begin(): ChoiceOf<Chunk> | undefined;
   /** Takes a delta of the engine; returns its chunk. */
-  take(delta: Delta): object;
+  take(delta: Delta): ChoiceOf<Chunk>;
   /** The last chunk, with the finish reason. */
-  end(reason: FinishReason, stopReason: StopReason): object;
+  end(reason: FinishReason, stopReason: StopReason): ChoiceOf<Chunk>;
   /** The whole choice for a JSON body, from the deltas taken so far. */
-  whole(reason: FinishReason, stopReason: StopReason): object;
+  whole(reason: FinishReason, stopReason: StopReason): ChoiceOf<Whole>;
+}
+
+/** Puts the bodies of one answer together. */
+export interface Bodies<Whole extends Body, Chunk extends Body> {
+  whole(choices: readonly ChoiceOf<Whole>[], usage: UsageAnswer): Whole;
+  chunk(choices: readonly ChoiceOf<Chunk>[], usage: { readonly usage?: UsageAnswer | null }): Chunk;
 }
 
 /** What an answer is made of, apart from the engine's events. */
-export interface Answer {
-  readonly envelope: Envelope;
+export interface Answer<Whole extends Body, Chunk extends Body> {
   readonly delivery: Delivery;
-  /** The field `object` of a whole body and of a chunk. */
-  readonly objects: readonly [whole: string, chunk: string];
+  readonly bodies: Bodies<Whole, Chunk>;
   /** All choices: those of the first prompt, then those of the second, and so on. */
-  readonly choices: readonly Choice[];
+  readonly choices: readonly Choice<Whole, Chunk>[];
 }
 
 /** The engine's events for one prompt. */
@@ -49,39 +55,41 @@ export function createEnvelope(model: string, fingerprint: string, prefix: strin
 }
 
 /** Collects all events of an answer into its JSON body. */
-export async function wholeAnswer(sources: readonly Source[], { envelope, objects, choices }: Answer): Promise<object> {
+export async function wholeAnswer<Whole extends Body, Chunk extends Body>(
+  sources: readonly Source[],
+  { bodies, choices }: Answer<Whole, Chunk>,
+): Promise<Whole> {
   const usage = new Usage();
-  const finished: object[] = [];
+  const finished: ChoiceOf<Whole>[] = [];
   for await (const { source, event } of merge(sources)) {
     usage.add(event, source);
     if (event.type === 'start') continue;
     const index = source * (choices.length / sources.length) + event.index;
-    if (event.type === 'delta') choices[index]?.take(event);
-    else finished[index] = choices[index]?.whole(event.reason, event.stopReason) ?? {};
+    const choice = choices[index];
+    if (event.type === 'delta') choice?.take(event);
+    else if (choice) finished[index] = choice.whole(event.reason, event.stopReason);
   }
-  return { ...envelope, object: objects[0], choices: finished, usage: usage.toJSON() };
+  return bodies.whole(finished, usage.toJSON());
 }
 
 /**
  * Streams an answer as chunks: beginnings, deltas, finishes, and usage if asked for. Nothing is sent before the engine has begun every prompt, since one may still
  * be refused, which must be a plain error response. An `undefined` then says that the stream can begin.
  */
-export async function* answerChunks(sources: readonly Source[], answer: Answer): AsyncGenerator<object | undefined> {
-  const { envelope, objects, choices, delivery } = answer;
+export async function* answerChunks<Whole extends Body, Chunk extends Body>(
+  sources: readonly Source[],
+  { bodies, choices, delivery }: Answer<Whole, Chunk>,
+): AsyncGenerator<Chunk | undefined> {
   const usage = new Usage();
-  const chunk = (chosen: readonly object[], last = false): object => ({
-    ...envelope,
-    object: objects[1],
-    choices: chosen,
-    ...(delivery.includeUsage && { usage: last || delivery.continuousUsage ? usage.toJSON() : null }),
-  });
+  const chunk = (chosen: readonly ChoiceOf<Chunk>[], last = false): Chunk =>
+    bodies.chunk(chosen, delivery.includeUsage ? { usage: last || delivery.continuousUsage ? usage.toJSON() : null } : {});
   const outstanding = new Set(sources.keys());
-  const held: object[] = [];
+  const held: Chunk[] = [];
   for await (const { source, event } of merge(sources)) {
     usage.add(event, source);
     if (outstanding.delete(source) && outstanding.size === 0) {
       yield undefined;
-      for (const beginning of choices.map((choice) => choice.begin())) if (beginning) yield chunk([beginning]);
+      for (const beginning of choices.map((choice) => choice.begin())) if (beginning !== undefined) yield chunk([beginning]);
       yield* held.splice(0);
     }
     if (event.type === 'start') continue;
@@ -140,7 +148,7 @@ class Usage {
     }
   }
 
-  toJSON(): Record<string, unknown> {
+  toJSON(): UsageAnswer {
     const sum = (counts: ReadonlyMap<unknown, number>): number => [...counts.values()].reduce((total, count) => total + count, 0);
     const [prompt, completion] = [sum(this.#prompt), sum(this.#completion)];
     return {

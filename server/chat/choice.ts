@@ -1,7 +1,8 @@
 /** The JSON of a chat answer's choices: message or delta, reasoning, tool calls, log-probabilities. */
 import type { FinishReason, TokenLogprob } from '../../engine/api.ts';
 import { finite } from './answer.ts';
-import type { Answer, Choice, Delta, Envelope } from './answer.ts';
+import type { Answer, Bodies, Choice, Delta, Envelope } from './answer.ts';
+import type { ChatChunk, ChatCompletion } from './answer-schema.ts';
 import type { ChatCall } from './schema.ts';
 
 /** Field of the reasoning text: `reasoning_content`, as in SGLang and llama.cpp, `reasoning`, as in vLLM and Ollama, or both. */
@@ -9,22 +10,27 @@ export const REASONING_FIELDS = ['reasoning_content', 'reasoning', 'both'] as co
 export type ReasoningField = (typeof REASONING_FIELDS)[number];
 
 /** Makes the answer of a chat call, with a ChatChoice for each of its `n` choices. */
-export function chatAnswer(call: ChatCall, envelope: Envelope, reasoningField: ReasoningField): Answer {
+export function chatAnswer(call: ChatCall, envelope: Envelope, reasoningField: ReasoningField): Answer<ChatCompletion, ChatChunk> {
   const logprobs = call.request.logprobs !== undefined;
   const choices = Array.from(
     { length: call.request.n ?? 1 },
     (_, i) => new ChatChoice(i, { reasoningField, logprobs, hasFunctions: call.hasFunctions, alwaysContent: false }),
   );
-  return { envelope, delivery: call, objects: ['chat.completion', 'chat.completion.chunk'], choices };
+  return { delivery: call, bodies: chatBodies(envelope), choices };
 }
 
-/** A piece of a tool call, as in `delta.tool_calls`. */
-interface CallDelta {
-  readonly index: number;
-  readonly id?: string;
-  readonly type?: 'function';
-  readonly function: object;
-}
+/** Puts the bodies of a chat answer together. */
+export const chatBodies = (envelope: Envelope): Bodies<ChatCompletion, ChatChunk> => ({
+  whole: (choices, usage) => ({ ...envelope, object: 'chat.completion', choices, usage }),
+  chunk: (choices, usage) => ({ ...envelope, object: 'chat.completion.chunk', choices, ...usage }),
+});
+
+type WholeChoice = ChatCompletion['choices'][number];
+type ChunkChoice = ChatChunk['choices'][number];
+type ChunkDelta = ChunkChoice['delta'];
+type TokenLogprobs = NonNullable<ChunkChoice['logprobs']>;
+/** A piece of a tool call. */
+type CallDelta = NonNullable<ChunkDelta['tool_calls']>[number];
 
 interface ChoiceOptions {
   readonly reasoningField: ReasoningField;
@@ -36,7 +42,7 @@ interface ChoiceOptions {
 }
 
 /** One choice of POST /chat/completions. */
-export class ChatChoice implements Choice {
+export class ChatChoice implements Choice<ChatCompletion, ChatChunk> {
   readonly #index: number;
   readonly #field: ReasoningField;
   readonly #hasFunctions: boolean;
@@ -44,7 +50,7 @@ export class ChatChoice implements Choice {
   #text = '';
   #reasoning = '';
   readonly #calls: { readonly id: string; readonly name: string; arguments: string }[] = [];
-  readonly #logprobs: unknown[] | undefined;
+  readonly #logprobs: TokenLogprobs['content'][number][] | undefined;
 
   constructor(index: number, { reasoningField, logprobs, hasFunctions, alwaysContent }: ChoiceOptions) {
     this.#index = index;
@@ -54,11 +60,11 @@ export class ChatChoice implements Choice {
     this.#logprobs = logprobs ? [] : undefined;
   }
 
-  begin(): object {
+  begin(): ChunkChoice {
     return this.#chunk({ role: 'assistant', content: '' });
   }
 
-  take({ text, reasoning, toolCalls, logprobs }: Delta): object {
+  take({ text, reasoning, toolCalls, logprobs }: Delta): ChunkChoice {
     this.#text += text;
     this.#reasoning += reasoning ?? '';
     const calls = toolCalls?.map(({ call, name, arguments: piece = '' }) => this.#takeCall(call, name, piece));
@@ -68,12 +74,12 @@ export class ChatChoice implements Choice {
     return this.#chunk(delta, described && { content: described, refusal: null });
   }
 
-  end(reason: FinishReason, stopReason: string | number | null): object {
+  end(reason: FinishReason, stopReason: string | number | null): ChunkChoice {
     return { ...this.#chunk({}, null, reason), stop_reason: stopReason };
   }
 
-  whole(reason: FinishReason, stopReason: string | number | null): object {
-    const calls = this.#calls.map(({ id, ...call }) => ({ id, type: 'function', function: call }));
+  whole(reason: FinishReason, stopReason: string | number | null): WholeChoice {
+    const calls = this.#calls.map(({ id, ...call }) => ({ id, type: 'function' as const, function: call }));
     return {
       index: this.#index,
       message: {
@@ -89,13 +95,13 @@ export class ChatChoice implements Choice {
     };
   }
 
-  #chunk(fields: object, logprobs: unknown = null, reason: FinishReason | null = null): object {
+  #chunk(fields: ChunkDelta, logprobs: TokenLogprobs | null = null, reason: FinishReason | null = null): ChunkChoice {
     const delta = this.#alwaysContent ? { content: '', ...fields } : fields;
-    return { index: this.#index, delta, logprobs: logprobs ?? null, finish_reason: reason };
+    return { index: this.#index, delta, logprobs, finish_reason: reason };
   }
 
-  #asCalls(calls: readonly { readonly function: object }[]): object {
-    return { tool_calls: calls, ...(this.#hasFunctions && { function_call: calls[0]!.function }) };
+  #asCalls<Call extends { readonly function: object }>(calls: readonly Call[]) {
+    return { tool_calls: calls, ...(this.#hasFunctions && { function_call: calls[0]!.function as Call['function'] }) };
   }
 
   /** Takes a piece of a tool call. Only the first piece has id, type and name, since clients that assemble calls reject a second name. */
@@ -119,7 +125,7 @@ export class ChatChoice implements Choice {
   }
 }
 
-function describeLogprob({ token, logprob, bytes, top }: NonNullable<Delta['logprobs']>[number]): object {
+function describeLogprob({ token, logprob, bytes, top }: NonNullable<Delta['logprobs']>[number]): TokenLogprobs['content'][number] {
   const plain = (one: TokenLogprob) => ({ token: one.token, logprob: finite(one.logprob), bytes: one.bytes });
   return { ...plain({ token, logprob, bytes }), top_logprobs: top.map(plain) };
 }

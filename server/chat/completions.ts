@@ -1,8 +1,11 @@
 /** POST /v1/completions: continues raw prompts, as one JSON body or as SSE. */
+import type { Response } from 'express';
 import type { ChatEvent, ChatRequest, FinishReason } from '../../engine/api.ts';
 import { finite } from './answer.ts';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';
-import type { Choice, Delta } from './answer.ts';
+import { textChunkSchema, textCompletionSchema } from './answer-schema.ts';
+import type { TextChunk, TextCompletion, TextLogprobs } from './answer-schema.ts';
+import type { Bodies, Choice, Delta, Envelope } from './answer.ts';
 import type { ListenerContext } from '../http/context.ts';
 import type { ChatLimits } from './schema.ts';
 import { EngineError } from '../../engine/errors.ts';
@@ -21,9 +24,9 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
     summary: 'Continues a prompt',
     tags: ['chat'],
     body: () => jsonBody(describeCompletionBody({ ...context.names, ...limits })),
-    answers: [JSON_TYPE, EVENT_TYPE],
+    answers: { [JSON_TYPE]: textCompletionSchema, [EVENT_TYPE]: textChunkSchema },
     generates: { operation: 'text_completion', output: 'text' },
-    handler: context.job(async (request, response, job) => {
+    handler: context.job(async (request, response: Response<TextCompletion>, job) => {
       const call = parseCompletionBody(await context.readJson(request, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream, prompts: call.prompts.length });
@@ -37,9 +40,8 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
         const choices = Array.from({ length: requests.length * call.n }, (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)]));
         const events = requests.map((one) => (one.maxTokens === 0 ? onlyPrompt(context.engine, one) : context.engine.chat(one, ending())));
         const sources = countEvents(context, job, events);
-        const objects = ['text_completion', 'text_completion'] as const;
-        const answer = { envelope: startAnswer(context, 'cmpl', call.model), delivery: call, objects, choices };
-        await sendAnswer(response, sources, answer, job);
+        const bodies = textBodies(startAnswer(context, 'cmpl', call.model));
+        await sendAnswer(response, sources, { delivery: call, bodies, choices }, job);
       } finally {
         ended.abort();
       }
@@ -47,23 +49,23 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
   };
 }
 
-interface TextLogprobs {
-  readonly tokens: string[];
-  /** Null for the first token of a prompt, which nothing precedes. */
-  readonly token_logprobs: (number | null)[];
-  /** For each token: log-probabilities of the likeliest tokens and of the chosen one, by spelling. */
-  readonly top_logprobs: (Record<string, number> | null)[];
-  /** Offset of each token in the text, in UTF-16 code units. */
-  readonly text_offset: number[];
-}
+/** Puts the bodies of a text completion together. */
+const textBodies = (envelope: Envelope): Bodies<TextCompletion, TextChunk> => ({
+  whole: (choices, usage) => ({ ...envelope, object: 'text_completion', choices, usage }),
+  chunk: (choices, usage) => ({ ...envelope, object: 'text_completion', choices, ...usage }),
+});
+
+type ChunkChoice = TextChunk['choices'][number];
+/** Log-probabilities that tokens can be added to. */
+type GrowingLogprobs = { readonly [K in keyof TextLogprobs]: TextLogprobs[K][number][] };
 
 /** One choice of POST /v1/completions; `echoed` is the prompt if the request asked to repeat it. */
-class TextChoice implements Choice {
+class TextChoice implements Choice<TextCompletion, TextChunk> {
   readonly #index: number;
   readonly #echoed: Echo | undefined;
   #text: string;
   #offset: number;
-  #logprobs: TextLogprobs | undefined;
+  #logprobs: GrowingLogprobs | undefined;
 
   constructor(index: number, echoed: Echo | undefined) {
     this.#index = index;
@@ -73,11 +75,11 @@ class TextChoice implements Choice {
     this.#logprobs = structuredClone(echoed?.logprobs);
   }
 
-  begin(): object | undefined {
+  begin(): ChunkChoice | undefined {
     return this.#echoed && this.#chunk(this.#echoed.text, this.#echoed.logprobs);
   }
 
-  take({ text, logprobs }: Delta): object {
+  take({ text, logprobs }: Delta): ChunkChoice {
     this.#text += text;
     const described = logprobs && this.#describe(logprobs);
     if (described) {
@@ -90,19 +92,19 @@ class TextChoice implements Choice {
     return this.#chunk(text, described);
   }
 
-  end(reason: FinishReason, stopReason: string | number | null): object {
+  end(reason: FinishReason, stopReason: string | number | null): ChunkChoice {
     return { ...this.#chunk('', undefined, reason), stop_reason: stopReason };
   }
 
-  whole(reason: FinishReason, stopReason: string | number | null): object {
-    return { ...this.#chunk(this.#text, this.#logprobs, reason), stop_reason: stopReason };
+  whole(reason: FinishReason, stopReason: string | number | null): TextCompletion['choices'][number] {
+    return { ...this.#chunk(this.#text, this.#logprobs), finish_reason: reason, stop_reason: stopReason };
   }
 
-  #chunk(text: string, logprobs?: TextLogprobs, reason: FinishReason | null = null): object {
+  #chunk(text: string, logprobs?: TextLogprobs, reason: FinishReason | null = null): ChunkChoice {
     return { index: this.#index, text, logprobs: logprobs ?? null, finish_reason: reason };
   }
 
-  #describe(logprobs: NonNullable<Delta['logprobs']>): TextLogprobs {
+  #describe(logprobs: NonNullable<Delta['logprobs']>): GrowingLogprobs {
     const all = emptyLogprobs();
     for (const one of logprobs) {
       addLogprob(all, one);
@@ -116,7 +118,7 @@ class TextChoice implements Choice {
 /** A prompt as it is repeated, with its log-probabilities if the request asked for those. */
 interface Echo {
   readonly text: string;
-  readonly logprobs?: TextLogprobs;
+  readonly logprobs?: GrowingLogprobs;
 }
 
 type Engine = ListenerContext['engine'];
@@ -128,7 +130,7 @@ async function echo(engine: Engine, { logprobs: top, ...request }: ChatRequest, 
   if (top === undefined) return { text };
   const [first, ...forcedTokens] = typeof prompt === 'string' ? await engine.tokenize({ prompt }) : prompt;
   const beginning = first === undefined ? '' : await engine.detokenize([first]);
-  const logprobs: TextLogprobs = { tokens: [beginning], token_logprobs: [null], top_logprobs: [null], text_offset: [] };
+  const logprobs: GrowingLogprobs = { tokens: [beginning], token_logprobs: [null], top_logprobs: [null], text_offset: [] };
   if (forcedTokens.length > 0) {
     const asked = defined({
       messages: [],
@@ -165,10 +167,10 @@ function nameField(error: unknown): never {
 }
 
 /** Appends a token's log-probability in the old form; its offset is left to the caller. */
-function addLogprob(to: TextLogprobs, { token, logprob, top }: NonNullable<Delta['logprobs']>[number]): void {
+function addLogprob(to: GrowingLogprobs, { token, logprob, top }: NonNullable<Delta['logprobs']>[number]): void {
   to.tokens.push(token);
   to.token_logprobs.push(finite(logprob));
   to.top_logprobs.push(Object.fromEntries([...top, { token, logprob }].map((one) => [one.token, finite(one.logprob)])));
 }
 
-const emptyLogprobs = (): TextLogprobs => ({ tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] });
+const emptyLogprobs = (): GrowingLogprobs => ({ tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] });

@@ -1,4 +1,5 @@
 /** POST /v1/fim/completions: what stands between two texts, asked for as of Mistral's API, which editors know, and answered as a conversation is. */
+import type { Response } from 'express';
 import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
 import type { ListenerContext } from '../http/context.ts';
@@ -9,7 +10,9 @@ import { describeBody, describeModel, jsonBody } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import { int, seedSchema } from '../body/fields.ts';
 import { defined, validate } from '../body/validate.ts';
-import { ChatChoice } from './choice.ts';
+import { chatChunkSchema, chatCompletionSchema } from './answer-schema.ts';
+import type { ChatCompletion } from './answer-schema.ts';
+import { ChatChoice, chatBodies } from './choice.ts';
 import { DELIVERY_RULE, checkChoices, describeChoices, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
 import type { ChatLimits } from './schema.ts';
@@ -39,17 +42,17 @@ export function middleRoute(context: ListenerContext, limits: ChatLimits): Route
     summary: 'Fills in what stands between two texts',
     tags: ['chat'],
     body: () => jsonBody(describeMiddleBody({ ...context.names, ...limits })),
-    answers: [JSON_TYPE, EVENT_TYPE],
+    answers: { [JSON_TYPE]: chatCompletionSchema, [EVENT_TYPE]: chatChunkSchema },
     generates: { operation: 'text_completion', output: 'text' },
-    handler: context.job(async (request, response, job) => {
+    handler: context.job(async (request, response: Response<ChatCompletion>, job) => {
       const call = parseMiddleBody(await context.readJson(request, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
       const sources = countEvents(context, job, [context.engine.chat({ ...call.request, ...context.loraOf(call.model) }, job.signal)]);
       const form = { reasoningField: 'reasoning_content', logprobs: false, hasFunctions: false, alwaysContent: true } as const;
       const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, form));
-      const objects = ['chat.completion', 'chat.completion.chunk'] as const;
-      await sendAnswer(response, sources, { envelope: startAnswer(context, 'fim', call.model), delivery: call, objects, choices }, job);
+      const bodies = chatBodies(startAnswer(context, 'fim', call.model));
+      await sendAnswer(response, sources, { delivery: call, bodies, choices }, job);
     }),
   };
 }

@@ -1,9 +1,11 @@
 /** The chat listener: POST /v1/chat/completions, as one JSON body or as SSE, and the other routes of its app. */
-import type { Express } from 'express';
+import type { Express, Response } from 'express';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';
 import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
 import type { AppOptions } from '../http/context.ts';
+import { chatChunkSchema, chatCompletionSchema } from './answer-schema.ts';
+import type { ChatCompletion } from './answer-schema.ts';
 import { chatAnswer } from './choice.ts';
 import type { ReasoningField } from './choice.ts';
 import { describeChatBody, parseChatBody } from './schema.ts';
@@ -40,9 +42,9 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
     summary: 'Answers a conversation',
     tags: ['chat'],
     body: () => jsonBody(describeChatBody({ ...context.names, ...limits })),
-    answers: [JSON_TYPE, EVENT_TYPE],
+    answers: { [JSON_TYPE]: chatCompletionSchema, [EVENT_TYPE]: chatChunkSchema },
     generates: { operation: 'chat', output: 'text' },
-    handler: context.job(async (request, response, job) => {
+    handler: context.job(async (request, response: Response<ChatCompletion>, job) => {
       const call = parseChatBody(await context.readJson(request, job.signal), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import type { Job, ListenerContext } from '../http/context.ts';
 import { relay } from '../http/relay.ts';
 import { answerChunks, createEnvelope, wholeAnswer } from './answer.ts';
-import type { Answer, Envelope, Source } from './answer.ts';
+import type { Answer, Body, Envelope, Source } from './answer.ts';
 
 /** Makes the envelope of an answer of this listener, by the LoRA adapter that `model` names or by the model itself; `prefix` begins its id. */
 export function startAnswer(context: ListenerContext, prefix: string, model: string | undefined): Envelope {
@@ -44,7 +44,12 @@ export function countEvents(context: ListenerContext, job: Job, sources: readonl
 }
 
 /** Sends an answer as its request asked: streamed, or as one JSON body. */
-export async function sendAnswer(response: Response, sources: readonly Source[], answer: Answer, job: Job): Promise<void> {
+export async function sendAnswer<Whole extends Body, Chunk extends Body>(
+  response: Response<Whole>,
+  sources: readonly Source[],
+  answer: Answer<Whole, Chunk>,
+  job: Job,
+): Promise<void> {
   if (!answer.delivery.stream) return void response.json(await wholeAnswer(sources, answer));
   await relay(response, job, answerChunks(sources, answer));
 }

@@ -4,6 +4,8 @@ import { messageSchema } from './schema.ts';
 import { list } from '../body/bounded.ts';
 import { absent, describeBody, given } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
+import { count, integer, named } from '../body/answers.ts';
+import type { Sent } from '../body/answers.ts';
 import { int } from '../body/fields.ts';
 import type { Json } from '../http/route.ts';
 
@@ -45,3 +47,32 @@ export const ABORT_BODY: Json = describeBody(abortSchema, {
   example: { rid: 'my-request' },
   rules: [{ anyOf: [given('rid'), given('abort_all', { const: true })] }],
 });
+
+/** What POST /tokenize answers. */
+export const tokensSchema = named('Tokens', 'Tokens of a prompt; where the request gave a list of prompts, a list of each', {
+  tokens: z.union([z.array(integer), z.array(z.array(integer))]),
+  count: z.union([count, z.array(count)]),
+  max_model_len: count.nullable().describe('Context of the model in tokens; null until it is loaded'),
+});
+export type TokensAnswer = Sent<typeof tokensSchema>;
+
+const texts = z.union([z.string(), z.array(z.string())]);
+
+/** What POST /detokenize answers. */
+export const textSchema = named('Detokenized', 'Text of tokens, under two names; where the request gave lists of tokens, a list', {
+  prompt: texts,
+  text: texts,
+});
+export type TextAnswer = Sent<typeof textSchema>;
+
+/** What GET /tokenizer_info answers: names of tokenizer_config.json, as vLLM has them. */
+export const tokenizerInfoSchema = named('TokenizerInfo', 'Special tokens and chat template; null where the model has none', {
+  bos_token: z.string().nullable(),
+  eos_token: z.string().nullable(),
+  chat_template: z.string().nullable().describe('In Jinja'),
+});
+export type TokenizerInfoAnswer = Sent<typeof tokenizerInfoSchema>;
+
+/** What POST /abort_request answers. */
+export const abortedSchema = named('Aborted', 'How many requests were ended', { aborted: count });
+export type AbortedAnswer = Sent<typeof abortedSchema>;

@@ -5,28 +5,39 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, Response } from 'express';
+import type { z } from 'zod';
 import { VERSION } from '../version.ts';
 import type { ListenerContext } from '../http/context.ts';
 import { HttpError, invalidValue } from '../http/errors.ts';
 import { mayAdminister } from '../access/guards.ts';
+import { JSON_TYPE } from '../http/route.ts';
 import type { Handler, Route } from '../http/route.ts';
+import { statusSchema } from '../body/answers.ts';
+import type { StatusAnswer } from '../body/answers.ts';
+import { loadsSchema, modelInfoSchema, serverInfoSchema, shortLoadsSchema, sleepingSchema } from './answer-schema.ts';
+import type { LoadsAnswer, ModelInfoAnswer, ServerInfo, ShortLoads, Sleeping } from './answer-schema.ts';
 
 /** The routes for routers. All but /flush_cache are answered from this process's own state. */
 export function workerRoutes(context: ListenerContext): Route[] {
-  const reads = (path: string, summary: string, handler: Handler): Route => ({
+  const reads = (path: string, summary: string, answer: z.ZodType, handler: Handler): Route => ({
     method: 'get',
     path,
     summary,
     tags: ['worker'],
     access: 'worker',
+    answers: { [JSON_TYPE]: answer },
     handler,
   });
   return [
-    ...['/server_info', '/get_server_info'].map((path) => reads(path, 'The worker as routers register it', serverInfo(context))),
-    ...['/model_info', '/get_model_info'].map((path) => reads(path, 'The model as routers register it', modelInfo(context))),
-    reads('/v1/loads', 'What runs, what waits and what there is room for', loads(context)),
-    reads('/get_load', 'The same in short', getLoad(context)),
-    reads('/is_sleeping', 'Whether the model is put away, which it never is', (_request, response) =>
+    ...['/server_info', '/get_server_info'].map((path) =>
+      reads(path, 'The worker as routers register it', serverInfoSchema, serverInfo(context)),
+    ),
+    ...['/model_info', '/get_model_info'].map((path) =>
+      reads(path, 'The model as routers register it', modelInfoSchema, modelInfo(context)),
+    ),
+    reads('/v1/loads', 'What runs, what waits and what there is room for', loadsSchema, loads(context)),
+    reads('/get_load', 'The same in short', shortLoadsSchema, getLoad(context)),
+    reads('/is_sleeping', 'Whether the model is put away, which it never is', sleepingSchema, (_request, response: Response<Sleeping>) =>
       response.json({ is_sleeping: false }),
     ),
     ...flushRoutes(context),
@@ -36,7 +47,7 @@ export function workerRoutes(context: ListenerContext): Route[] {
 /** /server_info: SGLang's fields, and for administrators also settings, adapter, memory and counters. */
 function serverInfo(context: ListenerContext): Handler {
   const { engine, options, task, capacity } = context;
-  return (request, response) => {
+  return (request, response: Response<ServerInfo>) => {
     const status = engine.status();
     const loaded = status.state === 'loading' ? undefined : engine.info();
     const model = context.model();
@@ -73,7 +84,7 @@ function serverInfo(context: ListenerContext): Handler {
 }
 
 /** How the loaded model is actually split, whatever the settings asked for. */
-function splitInfo(context: ListenerContext): Record<string, number> {
+function splitInfo(context: ListenerContext): Pick<ServerInfo, 'dp_size' | 'tp_size' | 'pp_size'> {
   const parts = context.model()?.ranks?.length ?? 1;
   const pp = parts === 1 ? 1 : context.capacity.ppSize;
   return { dp_size: 1, tp_size: parts / pp, pp_size: pp };
@@ -83,7 +94,7 @@ const weightVersion = (context: ListenerContext) => (context.model() ? { weight_
 
 function modelInfo(context: ListenerContext): Handler {
   const { options, task } = context;
-  return (_request, response) => {
+  return (_request, response: Response<ModelInfoAnswer>) => {
     const model = context.model();
     response.json({
       model_path: options.modelId,
@@ -100,7 +111,7 @@ function modelInfo(context: ListenerContext): Handler {
 
 /** /v1/loads: always all fields, whatever `include` asks for, since readers ignore the ones that they do not know. */
 function loads(context: ListenerContext): Handler {
-  return (_request, response) => {
+  return (_request, response: Response<LoadsAnswer>) => {
     const load = context.load();
     response.json({
       timestamp: new Date().toISOString(),
@@ -127,7 +138,7 @@ function loads(context: ListenerContext): Handler {
 }
 
 function getLoad(context: ListenerContext): Handler {
-  return (_request, response) => {
+  return (_request, response: Response<ShortLoads>) => {
     const { running, waiting, used, waitingTokens } = context.load();
     response.json([{ dp_rank: 0, num_reqs: running + waiting, num_waiting_reqs: waiting, num_tokens: used + waitingTokens }]);
   };
@@ -139,7 +150,7 @@ const MAX_FLUSH_WAIT = 600;
 
 /** /flush_cache by SGLang's rule: waits up to `?timeout=` seconds until nothing runs, then answers 200, else 400. Audio listeners have no cache and just answer 200. */
 function flushRoutes(context: ListenerContext): Route[] {
-  const flush = async (request: Request, response: Response): Promise<void> => {
+  const flush = async (request: Request, response: Response<StatusAnswer>): Promise<void> => {
     const { timeout = '0' } = request.query;
     const seconds = typeof timeout === 'string' ? Number(timeout) : NaN;
     if (!(seconds >= 0 && seconds <= MAX_FLUSH_WAIT))
@@ -159,7 +170,8 @@ function flushRoutes(context: ListenerContext): Route[] {
     response.json({ status: 'ok' });
   };
   const timeout = { type: 'number', minimum: 0, maximum: MAX_FLUSH_WAIT, default: 0, description: 'Seconds to wait for running requests' };
-  const admin = { path: '/v1/flush_cache', tags: ['administration'], access: 'admin-acts', query: { timeout } } as const;
+  const answers = { [JSON_TYPE]: statusSchema };
+  const admin = { path: '/v1/flush_cache', tags: ['administration'], access: 'admin-acts', query: { timeout }, answers } as const;
   return [
     { ...admin, method: 'post', summary: 'Forgets cached prefixes', handler: flush },
     {

@@ -3,16 +3,17 @@
  * method.
  */
 import express from 'express';
-import type { Express, RequestHandler } from 'express';
+import type { Express, RequestHandler, Response } from 'express';
 import { hasKey, requireAdmin, requireEitherKey, requireKey } from '../access/guards.ts';
 import { healthRoutes, metricsRoute, modelRoutes } from './common-routes.ts';
 import { localsOf } from './context.ts';
 import type { ListenerContext } from './context.ts';
 import { HttpError } from './errors.ts';
 import { checkHost, cors, identify, sendError } from './middleware.ts';
-import { openApi } from './openapi.ts';
+import { describeAnswers, documentSchema, openApi } from './openapi.ts';
+import type { DescribedAnswers, OpenApiDocument } from './openapi.ts';
 import { playground } from './playground.ts';
-import { isPrefixed, mount, refuseOtherMethods } from './route.ts';
+import { JSON_TYPE, isPrefixed, mount, refuseOtherMethods } from './route.ts';
 import type { Route } from './route.ts';
 import { BESIDE_PAGE } from '../setup/layout.mjs';
 import { workerRoutes } from '../fleet/routes.ts';
@@ -93,12 +94,17 @@ function whereInstead(path: string): string {
 
 function documentRoute({ task, options }: ListenerContext, routes: () => readonly Route[]): Route {
   const document = { title: `Parley: ${task}`, hasKey: hasKey(options), hasAdminKey: options.adminKey !== undefined };
+  let answers: DescribedAnswers | undefined;
   return {
     method: 'get',
     path: '/openapi.json',
     summary: 'This document',
     tags: ['server'],
     access: 'open',
-    handler: (_request, response) => response.json(openApi(routes(), document)),
+    answers: { [JSON_TYPE]: documentSchema },
+    handler: (_request, response: Response<OpenApiDocument>) => {
+      answers ??= describeAnswers(routes());
+      response.json(openApi(routes(), answers, document));
+    },
   };
 }

@@ -1,25 +1,30 @@
 /** The routes that every listener has: health, metrics, models. */
 import type { Request, Response } from 'express';
+import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
 import { TRANSCRIPTION_RATE } from '../../engine/audio/sample-source.ts';
 import type { ListenerContext } from './context.ts';
 import { deviceLost } from './errors.ts';
+import { JSON_TYPE } from './route.ts';
 import type { Handler, Route } from './route.ts';
+import { byteCount, count, named, statusSchema, unixTime } from '../body/answers.ts';
+import type { Sent, StatusAnswer } from '../body/answers.ts';
 
 /** /health and /livez with their aliases, answered from this process's own state, and /health_generate, which makes the model compute. */
 export function healthRoutes(context: ListenerContext): Route[] {
-  const health = (_request: Request, response: Response): void => {
+  const health = (_request: Request, response: Response<StatusAnswer>): void => {
     const problem = context.unhealthy();
     if (problem) throw problem;
     response.json({ status: 'ok' });
   };
-  const alive: Handler = (_request, response) => response.json({ status: 'ok' });
+  const alive = (_request: Request, response: Response<StatusAnswer>) => response.json({ status: 'ok' });
   const open = (path: string, summary: string, handler: Handler): Route => ({
     method: 'get',
     path,
     summary,
     tags: ['health'],
     access: 'open',
+    answers: { [JSON_TYPE]: statusSchema },
     handler,
   });
   return [
@@ -37,7 +42,7 @@ export function metricsRoute({ metrics }: ListenerContext): Route {
     summary: 'Prometheus metrics',
     tags: ['server'],
     access: 'open',
-    answers: ['text/plain'],
+    answers: { 'text/plain': z.string() },
     handler: async (_request, response) => {
       const text = await metrics.registry.metrics();
       response.set('content-type', metrics.registry.contentType).end(text);
@@ -84,9 +89,39 @@ function probe(context: ListenerContext, health: Handler): Handler {
   };
 }
 
+const modelSchema = named('Model', 'A name of the model, or a LoRA adapter of it', {
+  id: z.string(),
+  object: z.literal('model'),
+  created: unixTime,
+  owned_by: z.string(),
+  root: z.string().describe('The id of the model that a name stands for'),
+  parent: z.string().nullable().describe('Of a LoRA adapter: the model that it goes with'),
+  max_model_len: count.optional().describe('Of a chat model: its context in tokens'),
+  sampling: z
+    .record(z.string(), z.number())
+    .optional()
+    .describe('Of a chat model: the values of sampling fields that a request leaves out'),
+  meta: named('ModelMeta', 'The model as it was loaded', {
+    architecture: z.string(),
+    parameters: count,
+    weight_bytes: byteCount,
+    format: z.string().optional(),
+    sample_rate: count.optional().describe('Of a speech model, in Hz'),
+    languages: z.array(z.string()).optional(),
+  })
+    .nullable()
+    .describe('Null while it is being loaded'),
+});
+type ModelAnswer = Sent<typeof modelSchema>;
+
+const modelsSchema = named('ModelList', "The listener's model under all its names", {
+  object: z.literal('list'),
+  data: z.array(modelSchema),
+});
+
 /** /v1/models, which lists the listener's model under all its names (even while it loads), and /v1/models/{id}. */
 export function modelRoutes(context: ListenerContext): Route[] {
-  const describe = (id: string): Record<string, unknown> => {
+  const describe = (id: string): ModelAnswer => {
     const model = context.model();
     const isLora = context.loraOf(id).lora !== undefined;
     const meta = model
@@ -119,14 +154,17 @@ export function modelRoutes(context: ListenerContext): Route[] {
       path: '/v1/models',
       summary: "The listener's model under all its names",
       tags: ['models'],
-      handler: (_request, response) => response.json({ object: 'list', data: context.names.models.map(describe) }),
+      answers: { [JSON_TYPE]: modelsSchema },
+      handler: (_request, response: Response<Sent<typeof modelsSchema>>) =>
+        response.json({ object: 'list', data: context.names.models.map(describe) }),
     },
     {
       method: 'get',
       path: '/v1/models/*id',
       summary: 'One model',
       tags: ['models'],
-      handler: (request, response) => {
+      answers: { [JSON_TYPE]: modelSchema },
+      handler: (request, response: Response<ModelAnswer>) => {
         // Like every other path, it may end in a slash.
         const id = ([] as string[])
           .concat(request.params['id'] ?? [])

@@ -2,6 +2,7 @@
 import { EngineError, fromPlainError, toPlainError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
 import { inFlags } from '../settings/remedies.ts';
+import type { ErrorAnswer } from '../body/answers.ts';
 
 export type ErrorType =
   | 'invalid_request_error'
@@ -43,7 +44,7 @@ export class HttpError extends Error {
   }
 
   /** The response body; all four keys are always there. */
-  get body(): { error: Record<string, unknown> } {
+  get body(): ErrorAnswer {
     return { error: { message: this.message, type: this.type, param: this.param ?? null, code: this.code, ...this.details } };
   }
 }

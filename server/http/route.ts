@@ -1,6 +1,7 @@
 /** Routes as objects: the app mounts them, and /openapi.json is generated from them. */
 import type { IRouter, Request, RequestHandler, Response } from 'express';
 import { HttpError } from './errors.ts';
+import type { Answers } from '../body/answers.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -26,8 +27,8 @@ export interface Route {
   readonly body?: () => Readonly<Record<string, Json>>;
   /** JSON Schemas of the query parameters, by name. */
   readonly query?: Json;
-  /** Content types of a successful response; default: JSON. */
-  readonly answers?: readonly string[];
+  /** Schemas of successful answers by content type. */
+  readonly answers: Answers;
   /** What the model is asked for; absent = nothing. Requests that ask for something are counted and traced. */
   readonly generates?: Generation;
   readonly handler: Handler;

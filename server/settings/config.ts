@@ -14,7 +14,7 @@ import { readTls } from '../access/tls.ts';
 import type { TlsFiles, TlsOptions } from '../access/tls.ts';
 import { readHost, readOrigin } from '../http/origin.ts';
 import type { OriginRules } from '../http/origin.ts';
-import { FLAGS } from './flags.ts';
+import { FLAGS, SHOWN_FLAGS } from './flags.ts';
 import type { SettingKey, Settings } from './flags.ts';
 import { readText } from './read-text.ts';
 import { SettingsError, calledAs, givenSettings, readSettings } from './read.ts';
@@ -177,11 +177,10 @@ function orRefuse<T>(read: () => T): T {
   }
 }
 
-/** Every setting by its flag's name, without keys and those that only the start needs. */
+/** Settings by their flags' names, as /server_info shows them. */
 function shownSettings(settings: Settings): Readonly<Record<string, Value>> {
-  const hidden: readonly SettingKey[] = ['apiKey', 'adminKey', 'apiKeys', 'tlsKey', 'config', 'help'];
   return Object.fromEntries(
-    FLAGS.filter(({ key }) => !hidden.includes(key)).flatMap(({ key, name }) => {
+    SHOWN_FLAGS.flatMap(({ key, name }) => {
       const value = settings[key];
       return value === undefined ? [] : [[name, value]];
     }),

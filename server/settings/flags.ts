@@ -266,6 +266,10 @@ export const FLAGS: readonly Flag[] = Object.entries(HEADINGS).flatMap(([group, 
   })),
 );
 
+/** Settings that /server_info does not show: keys, where they lie, and what only the start needs. */
+const HIDDEN: readonly SettingKey[] = ['apiKey', 'adminKey', 'apiKeys', 'tlsKey', 'config', 'help'];
+export const SHOWN_FLAGS: readonly Flag[] = FLAGS.filter(({ key }) => !HIDDEN.includes(key));
+
 /** Defaults of the settings that have one, including the engine's without a flag. */
 export const DEFAULTS: Readonly<Partial<Settings>> = defaultsOf(ROWS);
 

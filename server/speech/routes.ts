@@ -5,14 +5,17 @@ import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
 import type { AppOptions, Job } from '../http/context.ts';
 import { modelLoading } from '../http/errors.ts';
+import { binary } from '../body/answers.ts';
 import { jsonBody } from '../body/describe.ts';
+import { speechEventSchema, voicesSchema } from './answer-schema.ts';
+import type { VoiceList } from './answer-schema.ts';
 import { describeSpeechBody, parseSpeechBody, speechSettings } from './schema.ts';
 import type { SpeechLimits, SpeechSettings } from './schema.ts';
-import { nameField, speak } from './speak.ts';
+import { AUDIO_TYPES, nameField, speak } from './speak.ts';
 import type { Encoders, Outlet } from './speak.ts';
 import { countAudio } from '../http/relay.ts';
 import type { AudioCount } from '../http/relay.ts';
-import { EVENT_TYPE } from '../http/route.ts';
+import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { EventStream, writeWithPressure } from '../http/sse.ts';
 import { languageOfVoice, spokenAs } from '../../engine/util/speech-languages.ts';
@@ -39,7 +42,7 @@ function speechRoute(context: ListenerContext, options: SpeechAppOptions): Route
     summary: 'Speaks a text',
     tags: ['speech'],
     body: () => jsonBody(describeSpeechBody({ ...context.names, ...speechSettings(options) })),
-    answers: ['audio/mpeg', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/wav', 'audio/pcm', EVENT_TYPE],
+    answers: { ...Object.fromEntries(AUDIO_TYPES.map((type) => [type, binary])), [EVENT_TYPE]: speechEventSchema },
     generates: { operation: 'speech', output: 'speech' },
     handler: context.job(async (request, response, job) => {
       const call = parseSpeechBody(await context.readJson(request, job.signal), limitsOf(context, options));
@@ -58,7 +61,8 @@ function voicesRoute(context: ListenerContext, options: SpeechAppOptions): Route
     path: '/v1/audio/voices',
     summary: 'Voices',
     tags: ['speech'],
-    handler: (_request, response) => {
+    answers: { [JSON_TYPE]: voicesSchema },
+    handler: (_request, response: Response<VoiceList>) => {
       const { voices, aliases } = limitsOf(context, options);
       const others = [...aliases].map(([name, voice]) => describeAlias(name, voice));
       const languages = (context.model()?.languages ?? []) as readonly SpeechLanguage[];
@@ -77,7 +81,7 @@ function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLi
 }
 
 /** Describes an alias in the list of voices: `made_of` has the shares of its voices; `alias_of` names the voice if it is a single one. */
-function describeAlias(name: string, voice: string): Readonly<Record<string, unknown>> {
+function describeAlias(name: string, voice: string): VoiceList['voices'][number] {
   const parts = parseBlend(voice) ?? new Map([[voice, 1]]);
   const single = parts.size === 1 ? { alias_of: voice } : {};
   return { id: name, name, ...single, made_of: Object.fromEntries(parts) };

@@ -6,6 +6,7 @@ import type { Rates } from '../audio/pcm.ts';
 import { joinBytes } from '../audio/join-bytes.ts';
 import type { AudioEncoder } from '../audio/pool.ts';
 import { inBody } from '../http/errors.ts';
+import type { SpeechStreamEvent } from './answer-schema.ts';
 import type { SpeechCall, SpeechFormat } from './schema.ts';
 
 /** Where an answer is written to: a server's response, or a page's. */
@@ -20,7 +21,7 @@ export interface Outlet {
   /** The methods for an answer of SSE events. */
   readonly events: {
     begin(headers: Readonly<Record<string, string>>): void;
-    send(event: object): Promise<void>;
+    send(event: SpeechStreamEvent): Promise<void>;
     end(): void;
     fail(error: unknown): Promise<void>;
   };
@@ -97,17 +98,25 @@ export async function speak(events: AsyncIterable<SpeechEvent>, call: SpeechCall
   }
 }
 
-const MIME: Readonly<Record<SpeechFormat, (sampleRate: number) => string>> = {
-  wav: () => 'audio/wav',
-  mp3: () => 'audio/mpeg',
-  opus: () => 'audio/ogg; codecs=opus',
-  aac: () => 'audio/aac',
-  flac: () => 'audio/flac',
-  pcm: (sampleRate) => `audio/pcm; rate=${sampleRate}`,
+/** Content types by format. */
+const TYPES: Readonly<Record<SpeechFormat, string>> = {
+  mp3: 'audio/mpeg',
+  opus: 'audio/ogg',
+  aac: 'audio/aac',
+  flac: 'audio/flac',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+};
+export const AUDIO_TYPES: readonly string[] = Object.values(TYPES);
+
+/** Parameters of a format's content type. */
+const PARAMETERS: Partial<Record<SpeechFormat, (sampleRate: number) => string>> = {
+  opus: () => '; codecs=opus',
+  pcm: (sampleRate) => `; rate=${sampleRate}`,
 };
 
 const headersOf = ({ format }: SpeechCall, { seed, sampleRate }: Start): Record<string, string> => ({
-  'content-type': MIME[format](sampleRate),
+  'content-type': TYPES[format] + (PARAMETERS[format]?.(sampleRate) ?? ''),
   'content-disposition': `inline; filename="speech.${format}"`,
   'x-speech-seed': String(seed),
 });

@@ -2,6 +2,7 @@
 import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { spaceBefore } from '../../engine/util/spaces.ts';
 import { toSubtitles } from '../../engine/util/subtitles.ts';
+import type { TranscriptAnswer, TranscriptEvent, VerboseTranscript } from './answer-schema.ts';
 import { englishName } from './languages.ts';
 import type { Granularity, TranscriptFormat, TranscriptionCall } from './schema.ts';
 
@@ -36,9 +37,9 @@ export async function collect(
 export function shownTranscript(
   { format, granularities }: { readonly format: TranscriptFormat; readonly granularities: readonly Granularity[] },
   transcript: Transcript,
-): { readonly type: string; readonly body: string | object } {
+): { readonly type: string; readonly body: string | TranscriptAnswer } {
   const { finish, segments } = transcript;
-  const usage = { type: 'duration', seconds: Math.ceil(finish.duration) };
+  const usage = { type: 'duration' as const, seconds: Math.ceil(finish.duration) };
   const plain = 'text/plain; charset=utf-8';
   if (format === 'text') return { type: plain, body: `${finish.text}\n` };
   if (format === 'srt') return { type: plain, body: toSubtitles(format, segments) };
@@ -54,7 +55,7 @@ export function shownTranscript(
 export async function* transcriptEvents(
   events: AsyncIterable<TranscriptionEvent>,
   { segments: tellsSegments, request: { task } }: Pick<TranscriptionCall, 'segments' | 'request'>,
-): AsyncGenerator<object | undefined> {
+): AsyncGenerator<TranscriptEvent | undefined> {
   let language: string | undefined;
   let text = '';
   let held = '';
@@ -75,7 +76,11 @@ export async function* transcriptEvents(
   }
 }
 
-const tokensOf = ({ inputTokens, audioTokens, outputTokens }: Part<'finish'>): object => ({
+const tokensOf = ({
+  inputTokens,
+  audioTokens,
+  outputTokens,
+}: Part<'finish'>): Extract<TranscriptEvent, { readonly usage: unknown }>['usage'] => ({
   type: 'tokens',
   input_tokens: inputTokens,
   input_token_details: { text_tokens: inputTokens - audioTokens, audio_tokens: audioTokens },
@@ -89,11 +94,11 @@ function logprobsOf(segments: readonly TranscriptSegment[]): { readonly logprobs
 }
 
 /** A segment as in the event `transcript.text.segment`, where OpenAI's ids are strings. */
-function shownSegment({ id, start, end, text }: TranscriptSegment): object {
+function shownSegment({ id, start, end, text }: TranscriptSegment) {
   return { id: `seg_${id}`, start: milliseconds(start), end: milliseconds(end), text };
 }
 
-function verbose({ task, start, segments, finish }: Transcript, granularities: readonly Granularity[]): object {
+function verbose({ task, start, segments, finish }: Transcript, granularities: readonly Granularity[]): Omit<VerboseTranscript, 'usage'> {
   const language = englishName(task === 'translate' ? 'en' : start.language);
   const shown = segments.map(({ id, seek, start: from, end, text, tokens, temperature, avgLogprob, compressionRatio, noSpeechProb }) => ({
     id, seek, start: milliseconds(from), end: milliseconds(end), text, tokens, temperature, avg_logprob: avgLogprob,
@@ -111,7 +116,7 @@ function verbose({ task, start, segments, finish }: Transcript, granularities: r
   };
 }
 
-const shownWord = ({ text, start, end }: TranscriptWord): object => ({
+const shownWord = ({ text, start, end }: TranscriptWord) => ({
   word: text.trim(),
   start: milliseconds(start),
   end: milliseconds(end),

@@ -1,5 +1,6 @@
 /** The transcription listener: POST /v1/audio/transcriptions and /v1/audio/translations, as one body or as SSE. */
 import type { Express, Response } from 'express';
+import { z } from 'zod';
 import type { TranscriptionEvent } from '../../engine/api.ts';
 import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
@@ -13,6 +14,7 @@ import type { Route } from '../http/route.ts';
 import { readForm } from '../body/multipart.ts';
 import { checkTranslates, describeTranscriptionForm, parseTranscriptionForm } from './schema.ts';
 import type { TranscriptionCall } from './schema.ts';
+import { transcriptEventSchema, transcriptSchema } from './answer-schema.ts';
 import { collect, shownTranscript, transcriptEvents } from './formats.ts';
 import { UPLOAD_LIMITS, UploadBudget } from '../body/upload-budget.ts';
 import type { UploadLimits } from '../body/upload-budget.ts';
@@ -72,7 +74,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
     summary,
     tags: ['transcription'],
     body: () => ({ 'multipart/form-data': describeTranscriptionForm(context.names) }),
-    answers: [JSON_TYPE, 'text/plain', 'text/vtt', EVENT_TYPE],
+    answers: { [JSON_TYPE]: transcriptSchema, 'text/plain': z.string(), 'text/vtt': z.string(), [EVENT_TYPE]: transcriptEventSchema },
     generates: { operation: task === 'translate' ? 'translation' : 'transcription', output: 'text' },
     handler: handle(task),
   });

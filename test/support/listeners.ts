@@ -14,6 +14,7 @@ import type { TranscriptionAppOptions } from '../../server/transcription/routes.
 import { sharedCodec } from './codec.ts';
 import { FakeEngine } from './fake-engine.ts';
 import type { FakeOptions } from './fake-engine.ts';
+import { PublishedAnswers } from './published-answers.ts';
 
 export interface Started {
   readonly engine: FakeEngine;
@@ -47,6 +48,10 @@ export async function startListeners(
     await Promise.all(listeners.map((listener) => listener.drain()));
   });
   const [chat, speech, transcription] = listeners.map(({ port }) => `http://127.0.0.1:${port}`) as [string, string, string];
+  for (const [task, base] of Object.entries({ chat, speech, transcription })) {
+    started.set(base, task as Task);
+    onTestFinished(() => void started.delete(base));
+  }
   return { engine, lifecycle, listeners, chat, speech, transcription };
 }
 
@@ -80,11 +85,51 @@ export interface Send {
   readonly from?: string;
 }
 
-/** One request with node:http, which sends exactly what it is told. */
-export async function send(url: string, { method, headers = {}, body, from }: Send = {}): Promise<Answer> {
+type Task = 'chat' | 'speech' | 'transcription';
+
+/** Tasks of the listeners that tests have started, by base address. */
+const started = new Map<string, Task>();
+const published = new Map<Task, Promise<PublishedAnswers>>();
+
+/** What a listener's /openapi.json says of its answers, whatever its options. It is asked of another one, so that no test's listener has an answer more. */
+export function publishedAnswers(task: Task): Promise<PublishedAnswers> {
+  const ask = async (): Promise<PublishedAnswers> => {
+    const options = { engine: new FakeEngine(), modelId: 'm' };
+    const withCodec = { ...options, codec: sharedCodec() };
+    const app =
+      task === 'chat' ? createChatApp(options) : task === 'speech' ? createSpeechApp(withCodec) : createTranscriptionApp(withCodec);
+    const listener = await listen(app, { host: '127.0.0.1', port: 0 });
+    try {
+      return new PublishedAnswers((await request(`http://127.0.0.1:${listener.port}/openapi.json`)).text);
+    } finally {
+      listener.destroy();
+      await listener.drain();
+    }
+  };
+  const asked = published.get(task) ?? ask();
+  published.set(task, asked);
+  return asked;
+}
+
+/** One request with node:http, which sends exactly what it is told. What a listener of startListeners answers is compared with its /openapi.json. */
+export async function send(url: string, sent: Send = {}): Promise<Answer> {
+  const answer = await request(url, sent);
+  const { origin, pathname } = new URL(url);
+  const task = started.get(origin);
+  if (task !== undefined) {
+    const problems = (await publishedAnswers(task)).problemsOf(methodOf(sent), pathname, answer);
+    if (problems.length > 0) throw new Error(`unlike /openapi.json: ${problems.join('; ')}`);
+  }
+  return answer;
+}
+
+const methodOf = ({ method, body }: Send): string => method ?? (body === undefined ? 'GET' : 'POST');
+
+async function request(url: string, sent: Send = {}): Promise<Answer> {
+  const { headers = {}, body, from } = sent;
   return await new Promise((resolve, reject) => {
     const options = {
-      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      method: methodOf(sent),
       headers,
       agent: false,
       ...(from !== undefined && { localAddress: from }),
