@@ -112,8 +112,13 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const [anyVoice] = voices.values();
     if (anyVoice) await runner.warmUp(anyVoice);
     const phonemizer = new Phonemizer(platform, spellings, kokoro.vocab);
-    // The first call starts espeak-ng.
-    await phonemizer.ids('Ready.');
+    try {
+      // The first call starts espeak-ng.
+      await phonemizer.ids('Ready.');
+    } catch (error) {
+      await phonemizer.close();
+      throw error;
+    }
     const { sampleRate } = kokoro;
     const { id, format } = folder;
     const info: ModelInfo = {

@@ -6,8 +6,10 @@ import { DEFAULT_ENGINE_CONFIG, resolveConfig } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import type { Platform } from '../../engine/platform/platform.ts';
 import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { concatenated } from '../../engine/util/math.ts';
+import type { CallMessage } from '../../engine/util/rpc.ts';
 import { collect } from '../support/collect.ts';
 import { testDevice } from '../support/device.ts';
 
@@ -103,6 +105,30 @@ describe('a tiny Synthesizer', () => {
     expect(texts.length).toBeGreaterThan(3);
     expect(texts.join(' ')).toBe(text);
     expect(texts.slice(0, -1).every((piece) => piece.endsWith(','))).toBe(true);
+  });
+
+  test('ends its thread where the first phonemes fail, since nobody else can', async () => {
+    const node = createNodePlatform();
+    let [started, ended] = [0, 0];
+    const platform: Platform = {
+      ...node,
+      startWorker: (url) => {
+        const worker = node.startWorker!(url);
+        started++;
+        return {
+          ...worker,
+          // An operation that the thread does not have.
+          post: (message) => worker.post({ ...(message as CallMessage), name: 'toMorse' }),
+          terminate: async () => {
+            await worker.terminate();
+            ended++;
+          },
+        };
+      },
+    };
+    const source = { path: join(ROOT, 'test/fixtures/kokoro-tiny-random') };
+    await expect(Synthesizer.load(device, platform, source, DEFAULT_ENGINE_CONFIG)).rejects.toMatchObject({ code: 'internal' });
+    expect([started, ended]).toEqual([1, 1]);
   });
 
   test('refuses more requests than may wait, until one of them has ended', async () => {
