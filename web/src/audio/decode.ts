@@ -106,7 +106,7 @@ function durationOf(file: Blob): Promise<number | undefined> {
 async function mixDown(buffer: AudioBuffer, { signal, onProgress }: DecodeOptions): Promise<DecodedSound> {
   const { length, numberOfChannels: channels } = buffer;
   const samples = new Float32Array(length);
-  const peaks = new PeakMeter(length);
+  const peaks = new PeakMeter();
   const planes = Array.from({ length: channels }, (_, channel) => buffer.getChannelData(channel));
   const mix = new Downmix();
   for (let first = 0; first < length; first += MIX_FRAMES) {

@@ -46,7 +46,7 @@ export class SpeechWork {
     this.player.clear();
     this.#abort = new AbortController();
     const { signal } = this.#abort;
-    const take = new Take(emptyTake(newId(), this.text.peek().trim(), voice, speed), new Float32Array(0));
+    const take = new Take(emptyTake(newId(), this.text.peek().trim(), voice, speed));
     this.currentId.value = take.id;
     this.making.value = take;
     void this.takes.run(take, () => take.make(this.#app, this.#listener(take), seedOf(seed), signal));

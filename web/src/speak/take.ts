@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { concatenated } from '../../../engine/util/math.ts';
 import type { Services } from '../services.ts';
-import { peaksOf } from '../audio/peaks.ts';
+import { PeakMeter } from '../audio/peaks.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { hasAllFields, hasFields } from '../storage/stored-fields.ts';
@@ -81,11 +81,10 @@ export class Take {
   readonly firstSound: Signal<number>;
   readonly work: Signal<number>;
   rate: number;
-  /** All samples; undefined until they are read from the store. */
-  #samples: Float32Array | undefined;
-  #pieces = 0;
+  /** Its sound, in pieces until it is asked for; undefined until it is made or read from the store. */
+  #pieces: Float32Array[] | undefined;
 
-  constructor(data: TakeData, samples?: Float32Array) {
+  constructor(data: TakeData) {
     ({ id: this.id, created: this.created, text: this.text, voice: this.voice, speed: this.speed, rate: this.rate } = data);
     this.seed = signal(data.seed);
     this.status = signal(data.status);
@@ -95,7 +94,6 @@ export class Take {
     this.seconds = signal(data.seconds);
     this.firstSound = signal(data.firstSound);
     this.work = signal(data.work);
-    this.#samples = samples;
   }
 
   data(): TakeData {
@@ -116,8 +114,9 @@ export class Take {
 
   /** Returns all samples so far. */
   async sound(app: Services): Promise<Float32Array> {
-    this.#samples ??= await app.work.sound(this.id);
-    return this.#samples;
+    this.#pieces ??= [await app.work.sound(this.id)];
+    if (this.#pieces.length !== 1) this.#pieces = [concatenated(this.#pieces)];
+    return this.#pieces[0]!;
   }
 
   /** Synthesises the sound and stores each piece, until all are stored; `listener` gets it meanwhile. Never rejects. */
@@ -125,6 +124,8 @@ export class Take {
     let started = performance.now();
     const elapsed = (): number => (performance.now() - started) / 1000;
     const storing: Promise<void>[] = [];
+    const meter = new PeakMeter();
+    this.#pieces = [];
     app.announcer.say('Making speech');
     try {
       const engine = await app.engine('speech', abort);
@@ -140,9 +141,11 @@ export class Take {
           listener.start(event.sampleRate);
         } else if (event.type === 'audio') {
           this.firstSound.value ||= elapsed();
-          listener.append(event.samples.slice());
-          this.#append(event.samples, event.text);
-          storing.push(app.work.putSound(this.id, this.#pieces++, event.samples.slice()));
+          // Its own buffer: of a view, the store would keep all that is behind it.
+          const samples = event.samples.slice();
+          listener.append(samples);
+          this.#append(samples, event.text, meter);
+          storing.push(app.work.putSound(this.id, storing.length, samples));
           listener.changed();
         }
       }
@@ -158,17 +161,16 @@ export class Take {
     await Promise.all(storing);
   }
 
-  #append(samples: Float32Array, text: string): void {
-    const before = this.#samples ?? new Float32Array(0);
-    const whole = concatenated([before, samples]);
-    const start = before.length / this.rate;
-    this.#samples = whole;
-    const end = whole.length / this.rate;
+  #append(samples: Float32Array, text: string, meter: PeakMeter): void {
+    this.#pieces!.push(samples);
+    meter.push(samples);
+    const start = this.seconds.peek();
+    const end = start + samples.length / this.rate;
     const parts = this.parts.peek();
     const last = parts.at(-1);
     // A sentence may come in several chunks.
     this.parts.value = last?.text === text ? [...parts.slice(0, -1), { ...last, end }] : [...parts, { text, start, end }];
     this.seconds.value = end;
-    this.levels.value = peaksOf(whole);
+    this.levels.value = meter.levels();
   }
 }

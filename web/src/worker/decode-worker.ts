@@ -18,7 +18,7 @@ async function decode({ file, rate, maxSeconds }: DecodeMessage): Promise<void> 
   const length = lengths.reduce((sum, each) => sum + each, 0);
   checkLength(length / rate, maxSeconds);
   const samples = new Float32Array(length);
-  const peaks = new PeakMeter(length);
+  const peaks = new PeakMeter();
   let made = 0;
   const add = (block: Float32Array): void => {
     samples.set(block, made);
@@ -34,7 +34,7 @@ async function decode({ file, rate, maxSeconds }: DecodeMessage): Promise<void> 
       add(resampler.push(await readFrames(wav, first, Math.min(wav.frames, first + step), mix)));
     add(resampler.flush());
   }
-  const levels = peaks.levels() as Float32Array<ArrayBuffer>;
+  const levels = peaks.levels();
   tell({ type: 'decoded', samples, levels }, [samples.buffer, levels.buffer]);
 }
 
