@@ -37,9 +37,14 @@ export class StepUpload<Name extends string> {
 
   /** Stages words for the beginning of an array; the next upload writes them. */
   put(name: Name, words: Uint32Array): void {
+    this.stage(name, words.length).set(words);
+  }
+
+  /** The first `count` words of an array, for the caller to fill; the next upload writes them. */
+  stage(name: Name, count: number): Uint32Array {
     const first = this.#first[name];
-    this.#words.set(words, first);
-    this.#end = Math.max(this.#end, first + words.length);
+    this.#end = Math.max(this.#end, first + count);
+    return this.#words.subarray(first, first + count);
   }
 
   /** Writes the staged words to the device in one piece: everything up to the last array that was put. */

@@ -261,7 +261,7 @@ export class WhisperRunner {
 
   #recordStep(rec: Recorder, layout: StepLayout): void {
     const { copies, samples, candidates } = layout;
-    const { settings, copyFrom, copyTo } = this.#upload.sections;
+    const { settings, copyFrom, copyTo } = this.#upload.tensors;
     if (copies > 0) copyCacheRows(rec, { cache: this.#cache, from: copyFrom, to: copyTo, rows: copies });
     const lastTokens = this.#lastTokens;
     decode(rec, this.#prepare(rec, layout));
@@ -274,12 +274,12 @@ export class WhisperRunner {
   /** Resolves the rows' tokens; returns the decoder's input. */
   #prepare(rec: Recorder, { rows, samples, crossTiles }: StepLayout): DecoderArgs {
     const { config, weights } = this.model;
-    const { sections } = this.#upload;
-    const { tokens, positions, cacheRows, sampledRows } = sections;
-    const selfTiles = { tiles: sections.selfTiles, count: rows, rows: 1 };
+    const { tensors } = this.#upload;
+    const { tokens, positions, cacheRows, sampledRows } = tensors;
+    const selfTiles = { tiles: tensors.selfTiles, count: rows, rows: 1 };
     const input = {
       positions, cacheRows, selfTiles, sampledRows, ids: this.#ids, rows, samples,
-      crossTiles: { tiles: sections.crossTiles, ...crossTiles },
+      crossTiles: { tiles: tensors.crossTiles, ...crossTiles },
     }; // prettier-ignore
     resolveTokens(rec, { tokens, lastTokens: this.#lastTokens, ids: this.#ids, rows });
     return { config, weights, workspace: this.#decoder, cache: this.#cache, input };

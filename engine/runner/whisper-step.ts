@@ -1,10 +1,10 @@
 /** Steps of Whisper's decoder, and their upload in one piece. */
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
-import type { Tensor } from '../gpu/tensor.ts';
 import { TOKEN_ROW_WORDS, writeTokenRow } from '../ops/constrained-token.ts';
 import type { TokenRow } from '../ops/constrained-token.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
+import { StepUpload } from './step-upload.ts';
 
 /** Which tokens a sampled row may take; `languages` allows the language ids only. */
 export type MaskName = (typeof MASKS)[number];
@@ -44,18 +44,22 @@ export interface StepLayout {
   readonly crossTiles: { readonly count: number; readonly rows: number };
 }
 
-/** Most rows per step: longer prompts take several steps. A section of the upload has 256 bytes per row of 64 words. */
+/** Most rows per step: longer prompts take several steps. */
 export const MAX_STEP_ROWS = 64;
 /** Most copies per step. Hypotheses that diverged long ago differ in many tokens, and feeding one again costs far more than copying it. */
 export const MAX_STEP_COPIES = 512;
-const SECTION = 64;
-const COPY_SECTIONS = MAX_STEP_COPIES / SECTION;
-/** First section of each array in a step's upload. */
-const AT = {
-  tokens: 0, positions: 1, cacheRows: 2, selfTiles: 3, crossTiles: 7, sampledRows: 11, copyFrom: 12,
-  copyTo: 12 + COPY_SECTIONS, settings: 12 + 2 * COPY_SECTIONS,
-} as const; // prettier-ignore
-const SECTIONS = AT.settings + (MAX_STEP_ROWS * TOKEN_ROW_WORDS) / SECTION;
+/** Shapes of a step's arrays, in memory order: few steps copy. */
+const ARRAYS = {
+  tokens: [MAX_STEP_ROWS],
+  positions: [MAX_STEP_ROWS],
+  cacheRows: [MAX_STEP_ROWS],
+  selfTiles: [MAX_STEP_ROWS, 4],
+  crossTiles: [MAX_STEP_ROWS, 4],
+  sampledRows: [MAX_STEP_ROWS],
+  settings: [MAX_STEP_ROWS, TOKEN_ROW_WORDS],
+  copyFrom: [MAX_STEP_COPIES],
+  copyTo: [MAX_STEP_COPIES],
+} as const;
 
 /** Sizes of the caches and limits of a step. */
 export interface StepPlaces {
@@ -73,31 +77,14 @@ export interface StepPlaces {
 
 /** The arrays of a step on the device. */
 export class WhisperStepUpload {
-  readonly sections: Readonly<Record<keyof typeof AT, Tensor>>;
-  readonly #device: Device;
+  readonly tensors: StepUpload<keyof typeof ARRAYS>['tensors'];
   readonly #places: StepPlaces;
-  readonly #tensor: Tensor;
-  readonly #words = new Uint32Array(SECTIONS * SECTION);
+  readonly #arrays: StepUpload<keyof typeof ARRAYS>;
 
   constructor(device: Device, places: StepPlaces) {
-    this.#device = device;
     this.#places = places;
-    this.#tensor = device.tensor('decoder step', 'u32', [SECTIONS, SECTION]);
-    const section = (first: number, shape: readonly number[]): Tensor => {
-      const size = shape.reduce((a, b) => a * b, 1);
-      return this.#tensor.rows(first, first + Math.ceil(size / SECTION)).reshape(shape);
-    };
-    this.sections = {
-      tokens: section(AT.tokens, [MAX_STEP_ROWS]),
-      positions: section(AT.positions, [MAX_STEP_ROWS]),
-      cacheRows: section(AT.cacheRows, [MAX_STEP_ROWS]),
-      selfTiles: section(AT.selfTiles, [MAX_STEP_ROWS, 4]),
-      crossTiles: section(AT.crossTiles, [MAX_STEP_ROWS, 4]),
-      sampledRows: section(AT.sampledRows, [MAX_STEP_ROWS]),
-      copyFrom: section(AT.copyFrom, [MAX_STEP_COPIES]),
-      copyTo: section(AT.copyTo, [MAX_STEP_COPIES]),
-      settings: section(AT.settings, [MAX_STEP_ROWS, TOKEN_ROW_WORDS]),
-    };
+    this.#arrays = new StepUpload(device, 'decoder step', ARRAYS);
+    this.tensors = this.#arrays.tensors;
   }
 
   /** Lays a step out and uploads it in one piece. `positions` are the encoder positions of the window in each slot. */
@@ -105,34 +92,41 @@ export class WhisperStepUpload {
     assert(rows.length > 0 && rows.length <= MAX_STEP_ROWS, `a step of ${rows.length} rows, at most ${MAX_STEP_ROWS}`);
     assert(copies.length <= MAX_STEP_COPIES, `a step with ${copies.length} copies, at most ${MAX_STEP_COPIES}`);
     const { slots, lanes, selfRows, crossRows, tileRows, samples: most } = this.#places;
-    const words = this.#words;
-    const settings = words.subarray(AT.settings * SECTION);
-    const tiles = words.subarray(AT.crossTiles * SECTION);
+    const stage = (name: keyof typeof ARRAYS, words = 1): Uint32Array => this.#arrays.stage(name, rows.length * words);
+    const [tokens, positionOf, cacheRows, selfTiles] = [stage('tokens'), stage('positions'), stage('cacheRows'), stage('selfTiles', 4)];
+    const [tiles, sampledRows, settings] = [stage('crossTiles', 4), stage('sampledRows'), stage('settings', TOKEN_ROW_WORDS)];
     const crossTiles = { count: 0, rows: 0 };
     let samples = 0;
     let candidates = false;
     rows.forEach(({ slot, lane = 0, position, token, sample }, i) => {
       assert(slot < slots && lane < lanes && position < selfRows, `position ${position} of lane ${lane} of slot ${slot}`);
       const place = slot * lanes + lane;
-      words[AT.tokens * SECTION + i] = token ?? FROM_DEVICE + place;
-      words[AT.positions * SECTION + i] = position;
-      words[AT.cacheRows * SECTION + i] = place * selfRows + position;
-      words.set([place * selfRows, position + 1, i, 1], AT.selfTiles * SECTION + 4 * i);
+      tokens[i] = token ?? FROM_DEVICE + place;
+      positionOf[i] = position;
+      cacheRows[i] = place * selfRows + position;
+      selfTiles.set([place * selfRows, position + 1, i, 1], 4 * i);
       const last = tiles.subarray(4 * crossTiles.count - 4, 4 * crossTiles.count);
       if (i > 0 && rows[i - 1]!.slot === slot && last[3]! < tileRows) last[3]!++;
       else tiles.set([slot * crossRows, positions[slot]!, i, 1], 4 * crossTiles.count++);
       crossTiles.rows = Math.max(crossTiles.rows, tiles[4 * crossTiles.count - 1]!);
       if (!sample) return;
       assert(samples < most, `more than ${samples} rows of a step are sampled`);
-      words[AT.sampledRows * SECTION + samples] = i;
+      sampledRows[samples] = i;
       writeTokenRow(settings, samples++, { ...sample, slot: place, position, mask: MASKS.indexOf(sample.mask) });
       candidates ||= sample.history !== undefined;
     });
-    copies.forEach(({ slot, from, to, position }, i) => {
-      words[AT.copyFrom * SECTION + i] = (slot * lanes + from) * selfRows + position;
-      words[AT.copyTo * SECTION + i] = (slot * lanes + to) * selfRows + position;
-    });
-    this.#device.write(this.#tensor, words);
+    this.#stageCopies(copies);
+    this.#arrays.upload();
     return { rows: rows.length, copies: copies.length, samples, candidates, crossTiles };
+  }
+
+  #stageCopies(copies: readonly StepCopy[]): void {
+    if (copies.length === 0) return;
+    const { lanes, selfRows } = this.#places;
+    const [copyFrom, copyTo] = [this.#arrays.stage('copyFrom', copies.length), this.#arrays.stage('copyTo', copies.length)];
+    copies.forEach(({ slot, from, to, position }, i) => {
+      copyFrom[i] = (slot * lanes + from) * selfRows + position;
+      copyTo[i] = (slot * lanes + to) * selfRows + position;
+    });
   }
 }
