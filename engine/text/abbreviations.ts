@@ -1,6 +1,7 @@
 /** Writes out abbreviations as they are read aloud. */
 
-const MONTHS = 'January February March April May June July August September October November December'.split(' ');
+/** The months, by their names in English. */
+export const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 const DAYS = 'Monday Tuesday Wednesday Thursday Friday Saturday Sunday'.split(' ');
 const MONTH = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec';
 

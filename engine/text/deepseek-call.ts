@@ -6,6 +6,7 @@
  *     <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{ARGUMENTS}<｜tool▁call▁end｜>
  */
 import { isObject } from '../util/json.ts';
+import { allOrNone } from './json-call.ts';
 import type { Tools, WholeCall } from './json-call.ts';
 import { readJson } from './json-scan.ts';
 
@@ -19,11 +20,8 @@ export const DEEPSEEK_MARKS = {
 
 /** The calls that the text between the tags is; none if any of them is no call of an offered tool. */
 export function readDeepSeekCalls(text: string, tools: Tools): readonly WholeCall[] {
-  const calls = text
-    .split(DEEPSEEK_MARKS.call)
-    .slice(1)
-    .map((one) => callOf(one, tools));
-  return calls.every((call) => call !== undefined) ? calls : [];
+  const calls = text.split(DEEPSEEK_MARKS.call).slice(1);
+  return allOrNone(calls.map((one) => callOf(one, tools)));
 }
 
 function callOf(text: string, tools: Tools): WholeCall | undefined {

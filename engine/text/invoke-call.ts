@@ -6,6 +6,7 @@
  *     <parameter name="KEY">VALUE</parameter>
  *     </invoke>
  */
+import { allOrNone } from './json-call.ts';
 import type { Tools, WholeCall } from './json-call.ts';
 import { parameterSchema, valueOf } from './xml-call.ts';
 
@@ -14,8 +15,7 @@ const PARAMETER = /^\s*<parameter name="([^"]*)">([^]*?)<\/parameter>\s*(?=<para
 
 /** The calls that the text between the tags is; none if any of them is no call of an offered tool. */
 export function readInvokeCalls(text: string, tools: Tools): readonly WholeCall[] {
-  const calls = elements(text, CALL)?.map(([name, body]) => callOf(name, body, tools)) ?? [];
-  return calls.every((call) => call !== undefined) ? calls : [];
+  return allOrNone(elements(text, CALL)?.map(([name, body]) => callOf(name, body, tools)) ?? []);
 }
 
 function callOf(name: string, body: string, tools: Tools): WholeCall | undefined {

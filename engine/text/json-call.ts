@@ -142,8 +142,11 @@ export function readJsonCalls(text: string, tools: Tools): readonly WholeCall[] 
   // Calls that consist of a name and arguments alone keep the arguments' spelling.
   const written = new UntaggedCalls([...tools.keys()]);
   if (written.push(text) && written.calls.length > 0) return written.calls;
-  const value = readJson(text);
-  const calls = [value].flat().map((one) => callOf(one, tools));
+  return allOrNone([readJson(text)].flat().map((one) => callOf(one, tools)));
+}
+
+/** The calls; none if any of them is no call of an offered tool. */
+export function allOrNone(calls: readonly (WholeCall | undefined)[]): readonly WholeCall[] {
   return calls.every((call) => call !== undefined) ? calls : [];
 }
 

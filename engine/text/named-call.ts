@@ -1,12 +1,12 @@
 /** Reads tool calls as Apertus writes them between `<|tools_prefix|>` and `<|tools_suffix|>`: `[{"NAME": {ARGUMENTS}}, ...]`. */
 import { isObject } from '../util/json.ts';
+import { allOrNone } from './json-call.ts';
 import type { Tools, WholeCall } from './json-call.ts';
 import { readJson } from './json-scan.ts';
 
 /** The calls of a list; none if any of them is no call of an offered tool. */
 export function readNamedCalls(text: string, tools: Tools): readonly WholeCall[] {
-  const calls = [readJson(text)].flat().map((one) => callOf(one, tools));
-  return calls.every((call) => call !== undefined) ? calls : [];
+  return allOrNone([readJson(text)].flat().map((one) => callOf(one, tools)));
 }
 
 function callOf(call: unknown, tools: Tools): WholeCall | undefined {

@@ -1,8 +1,7 @@
 /** Brings figures that can be written in several ways into the one that normalizeText reads, or into words. */
 
+import { MONTHS } from './abbreviations.ts';
 import { amounts, europeanNumbers } from './speech-money.ts';
-
-const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 
 /** Normalises numeric dates, grouped thousands, fractions, amounts of money, arithmetic, and digits that are read one by one. */
 export function figures(text: string): string {

@@ -3,7 +3,7 @@
 import { withFewMarks } from '../util/marks.ts';
 import { isUnspaced } from '../util/speech-languages.ts';
 import type { SpeechLanguage } from '../util/speech-languages.ts';
-import { SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
+import { MONTHS, SENTENCE_START, withoutAbbreviations } from './abbreviations.ts';
 import { cjkPhonemesAtMost, middleWordEnd, plainCjkPunctuation } from './cjk-text.ts';
 import { withoutFormulas, withoutPowers } from './formulas.ts';
 import { withoutEntities, withoutTags } from './html-text.ts';
@@ -17,7 +17,6 @@ import { symbols } from './speech-symbols.ts';
 import { coordinates, durations, units } from './speech-units.ts';
 import { withoutAddresses } from './web-addresses.ts';
 
-const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixties', 'seventies', 'eighties', 'nineties'];
 
 /** Capitalised words that continue a sentence after a time: days, dates and time zones. */
