@@ -1,9 +1,13 @@
 /** Small helpers without a better place. */
+import type { Json } from '../../engine/util/json.ts';
 
 /** A random id; `crypto.randomUUID` is missing on plain http. */
 export function newId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
+
+/** The fields of an unknown value; none if it is not an object. */
+export const fieldsOf = (found: unknown): Json => (typeof found === 'object' && found !== null ? (found as Json) : {});
 
 /** Formats bytes for people: 10.9 MB. */
 export function formatBytes(bytes: number): string {

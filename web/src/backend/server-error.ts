@@ -1,6 +1,8 @@
 /** What servers say instead of an answer. OpenAI's form is usual, but several products have their own. */
 import { EngineError } from '../../../engine/errors.ts';
 import type { EngineErrorCode } from '../../../engine/errors.ts';
+import type { Json } from '../../../engine/util/json.ts';
+import { fieldsOf } from '../util.ts';
 
 export interface ServerError {
   readonly message?: string;
@@ -35,11 +37,7 @@ export function errorOf(body: unknown): ServerError | undefined {
 /** A server's words, cut where they go on for pages. */
 export const shortened = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
-type Fields = Readonly<Record<string, unknown>>;
-
-const fieldsOf = (found: unknown): Fields => (typeof found === 'object' && found !== null ? (found as Fields) : {});
-
-function describe({ message, code, param }: Fields): ServerError {
+function describe({ message, code, param }: Json): ServerError {
   return {
     ...(typeof message === 'string' && { message: shortened(message) }),
     // A number is the HTTP status again.

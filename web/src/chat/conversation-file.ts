@@ -1,6 +1,8 @@
 /** Export and import of conversations as a JSON file. */
+import type { Json } from '../../../engine/util/json.ts';
 import { failure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
+import { fieldsOf } from '../util.ts';
 import { isReason } from './answer-words.ts';
 import type { AnswerStats, ConversationData, MessageData, MessageStatus } from './conversation-data.ts';
 
@@ -24,7 +26,7 @@ export function exportFile(conversations: readonly ConversationData[]): string {
  * Error that tells people what is wrong with it. An answer's statistics and failure are dropped when they are not as this page writes them.
  */
 export function readExportFile(text: string): readonly ConversationData[] {
-  let file: Fields;
+  let file: Json;
   try {
     file = fieldsOf(JSON.parse(text));
   } catch {
@@ -36,15 +38,10 @@ export function readExportFile(text: string): readonly ConversationData[] {
   return file['conversations'].map((found, at) => conversationOf(fieldsOf(found), at + 1));
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** The fields of an unknown value; none if it is not an object. */
-const fieldsOf = (found: unknown): Fields => (typeof found === 'object' && found !== null ? (found as Fields) : {});
-
 const textOf = (found: unknown): string => (typeof found === 'string' ? found : '');
 const isNumber = (found: unknown): found is number => typeof found === 'number' && Number.isFinite(found);
 
-function conversationOf(found: Fields, number: number): ConversationData {
+function conversationOf(found: Json, number: number): ConversationData {
   const { messages, created, updated } = found;
   if (!Array.isArray(messages)) throw new Error(`this file is damaged: conversation ${number} has no messages`);
   const now = Date.now();
@@ -60,7 +57,7 @@ function conversationOf(found: Fields, number: number): ConversationData {
 
 const STATUSES: readonly MessageStatus[] = ['waiting', 'writing', 'done', 'stopped', 'failed'];
 
-function messageOf(found: Fields, which: string): MessageData {
+function messageOf(found: Json, which: string): MessageData {
   const { role, text, thoughts } = found;
   if (role !== 'user' && role !== 'assistant') throw new Error(`this file is damaged: ${which} is neither a question nor an answer`);
   if (typeof text !== 'string') throw new Error(`this file is damaged: ${which} has no text`);
@@ -77,12 +74,12 @@ function messageOf(found: Fields, which: string): MessageData {
   };
 }
 
-function statsOf(found: Fields): AnswerStats | undefined {
+function statsOf(found: Json): AnswerStats | undefined {
   const { promptTokens, cachedTokens, completionTokens, firstTokenMs, rate, reason } = found;
   const numbers = [promptTokens, cachedTokens, completionTokens, firstTokenMs, rate];
   return numbers.every(isNumber) && (reason === undefined || isReason(reason)) ? (found as unknown as AnswerStats) : undefined;
 }
 
-function failureOf({ code, message }: Fields): Failure | undefined {
+function failureOf({ code, message }: Json): Failure | undefined {
   return typeof code === 'string' && typeof message === 'string' ? failure(code, message) : undefined;
 }
