@@ -51,7 +51,7 @@ const EXPAND_WG = 64;
 /** With this many outputs per input, two workgroups of LORA_ADD share the columns of a single row, though both multiply by A. */
 const SHARED = 4;
 /** Matrices with a common input that are stacked in one product: q, k and v at most. */
-export const MOST_SEGMENTS = 3;
+const MOST_SEGMENTS = 3;
 /** Ranks are padded to a multiple of this, a vec4. */
 const QUAD = 4;
 /** u32 words of the table for an adapter and a segment: first vec4 of A, first vec4 of B, quads of the rank, nothing. */

@@ -23,6 +23,6 @@ export class Router {
 }
 
 /** The route of a hash `#/name`; the chat for anything else. */
-export function parseRoute(hash: string): Route {
+function parseRoute(hash: string): Route {
   return ROUTES.find((route) => hash === `#/${route}`) ?? 'chat';
 }

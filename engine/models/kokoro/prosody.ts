@@ -22,7 +22,7 @@ import type { KokoroLoader, StyledLstm } from './weights.ts';
 
 const EPS = 1e-5;
 /** Columns of the F0 and energy curves: one value and three zeros, because kernels read four channels at a time. */
-export const CURVE_COLUMNS = 4;
+const CURVE_COLUMNS = 4;
 
 export interface ProsodyWeights {
   readonly layers: readonly { readonly lstm: StyledLstm; readonly norm: number }[];

@@ -26,7 +26,7 @@ function languageWords(languages: readonly string[]): string {
 }
 
 /** Returns the English name of a language code; the code itself where it has none. */
-export function languageName(code: string): string {
+function languageName(code: string): string {
   try {
     return new Intl.DisplayNames(['en'], { type: 'language' }).of(code) ?? code;
   } catch {
