@@ -9,7 +9,7 @@ import { Renewal } from './access/renewal.ts';
 import type { Renewable } from './access/renewal.ts';
 import { readTls, validityProblem } from './access/tls.ts';
 import type { TlsOptions } from './access/tls.ts';
-import type { AppOptions } from './http/context.ts';
+import type { AppOptions } from './listener/context.ts';
 import { describeMemoryPlan, describeStart } from './banner.ts';
 import { createChatApp } from './chat/routes.ts';
 import { outliveOutput, outliveReaders } from './closed-pipe.mjs';
@@ -21,15 +21,16 @@ import { superviseEngine } from './engine/supervisor.ts';
 import type { EngineSupervisor } from './engine/supervisor.ts';
 import { capacityOf } from './fleet/load.ts';
 import { Lifecycle } from './lifecycle.ts';
-import { listen } from './http/listen.ts';
-import type { Listener } from './http/listen.ts';
+import { listen } from './listener/listen.ts';
+import type { Listener } from './listener/listen.ts';
 import { createLog } from './log.ts';
 import type { Logger } from './log.ts';
 import { readText } from './settings/read-text.ts';
 import { SettingsError, helpText } from './settings/read.ts';
-import { inFlags } from './settings/remedies.ts';
+import { inFlags } from './remedies.ts';
 import { presetProblem } from './settings/preset.ts';
 import { pulling } from './settings/pulling.ts';
+import { SHOWN_SETTINGS } from './settings/shown.ts';
 import { resolveModels } from './settings/sources.ts';
 import { unknownVariables } from './settings/variables.ts';
 import { connectionsWithin, openFilesLimit } from './setup/open-files.mjs';
@@ -214,6 +215,7 @@ function createListenerApp(
     lifecycle,
     vitals: () => supervisor,
     settings: config.shown,
+    shownSettings: SHOWN_SETTINGS,
     capacity: capacityOf(config.engine),
     logRequests: config.logRequests,
   };

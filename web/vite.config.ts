@@ -20,7 +20,7 @@ import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
 import { describeModel, resolveConfig } from '../engine/index.ts';
 import { createBrowserPlatform } from '../engine/platform/browser.ts';
-import { PACKED_SUFFIXES } from '../server/http/packed.ts';
+import { PACKED_SUFFIXES } from '../server/listener/packed.ts';
 import { espeakData } from './espeak.ts';
 import { grammarWasm } from './grammar-wasm.ts';
 import { sharedShaders } from './shared-shaders.ts';

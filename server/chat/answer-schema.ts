@@ -1,7 +1,7 @@
 /** Schemas of what chat, text completions and fill in the middle answer: whole bodies, and chunks of streams. */
 import { z } from 'zod';
-import { count, integer, named, unixTime } from '../body/answers.ts';
-import type { Sent } from '../body/answers.ts';
+import { count, integer, named, unixTime } from '../http/answers.ts';
+import type { Sent } from '../http/answers.ts';
 
 const envelope = {
   id: z.string().describe('The same in all chunks of an answer'),

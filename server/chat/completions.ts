@@ -6,7 +6,7 @@ import { countEvents, sendAnswer, startAnswer } from './send.ts';
 import { textChunkSchema, textCompletionSchema } from './answer-schema.ts';
 import type { TextChunk, TextCompletion, TextLogprobs } from './answer-schema.ts';
 import type { Bodies, Choice, Delta, Envelope } from './answer.ts';
-import type { ListenerContext } from '../http/context.ts';
+import type { ListenerContext } from '../listener/context.ts';
 import type { ChatLimits } from './schema.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { invalidValue } from '../http/errors.ts';

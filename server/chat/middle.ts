@@ -2,7 +2,7 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
-import type { ListenerContext } from '../http/context.ts';
+import type { ListenerContext } from '../listener/context.ts';
 import { missingParameter } from '../http/errors.ts';
 import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Json, Route } from '../http/route.ts';

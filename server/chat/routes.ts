@@ -1,9 +1,9 @@
 /** The chat listener: POST /v1/chat/completions, as one JSON body or as SSE, and the other routes of its app. */
 import type { Express, Response } from 'express';
 import { countEvents, sendAnswer, startAnswer } from './send.ts';
-import { createApp } from '../http/app.ts';
-import { ListenerContext } from '../http/context.ts';
-import type { AppOptions } from '../http/context.ts';
+import { createApp } from '../listener/app.ts';
+import { ListenerContext } from '../listener/context.ts';
+import type { AppOptions } from '../listener/context.ts';
 import { chatChunkSchema, chatCompletionSchema } from './answer-schema.ts';
 import type { ChatCompletion } from './answer-schema.ts';
 import { chatAnswer } from './choice.ts';

@@ -1,7 +1,7 @@
 /** Sends an answer to its client, as one JSON body or as SSE, and counts its tokens. */
 import type { Response } from 'express';
-import type { Job, ListenerContext } from '../http/context.ts';
-import { relay } from '../http/relay.ts';
+import type { Job, ListenerContext } from '../listener/context.ts';
+import { relay } from '../listener/relay.ts';
 import { answerChunks, createEnvelope, wholeAnswer } from './answer.ts';
 import type { Answer, Body, Envelope, Source } from './answer.ts';
 

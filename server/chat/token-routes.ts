@@ -1,7 +1,7 @@
 /** SGLang's routes around chat: /tokenize, /detokenize, vLLM's /tokenizer_info, and for administration /abort_request. */
 import type { Request, Response } from 'express';
 import { requestAborted } from '../../engine/errors.ts';
-import type { ListenerContext } from '../http/context.ts';
+import type { ListenerContext } from '../listener/context.ts';
 import { JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { HttpError, invalidValue, missingParameter } from '../http/errors.ts';

@@ -4,8 +4,8 @@ import { messageSchema } from './schema.ts';
 import { list } from '../body/bounded.ts';
 import { absent, describeBody, given } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
-import { count, integer, named } from '../body/answers.ts';
-import type { Sent } from '../body/answers.ts';
+import { count, integer, named } from '../http/answers.ts';
+import type { Sent } from '../http/answers.ts';
 import { int } from '../body/fields.ts';
 import type { Json } from '../http/route.ts';
 

@@ -10,7 +10,7 @@ import { ownCacheFolder, resolveSource } from '../../sources/node/index.ts';
 import { superviseEngine } from '../engine/supervisor.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { createLog } from '../log.ts';
-import { inFlags } from '../settings/remedies.ts';
+import { inFlags } from '../remedies.ts';
 import { BUNDLED } from '../setup/layout.mjs';
 import { pulling } from '../settings/pulling.ts';
 import { recommendedSampling } from '../settings/sources.ts';

@@ -1,8 +1,8 @@
 /** Errors of the HTTP API, `{"error": {message, type, param, code}}`, and the table that maps engine errors to statuses. */
 import { EngineError, fromPlainError, toPlainError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
-import { inFlags } from '../settings/remedies.ts';
-import type { ErrorAnswer } from '../body/answers.ts';
+import { inFlags } from '../remedies.ts';
+import type { ErrorAnswer } from './answers.ts';
 
 export type ErrorType =
   | 'invalid_request_error'

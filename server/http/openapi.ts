@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { EVENT_TYPE, JSON_TYPE } from './route.ts';
 import type { Json, Route } from './route.ts';
-import { errorSchema, named } from '../body/answers.ts';
-import type { Sent } from '../body/answers.ts';
+import { errorSchema, named } from './answers.ts';
+import type { Sent } from './answers.ts';
 
 const anything = z.record(z.string(), z.unknown());
 

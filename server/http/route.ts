@@ -1,7 +1,7 @@
 /** Routes as objects: the app mounts them, and /openapi.json is generated from them. */
 import type { IRouter, Request, RequestHandler, Response } from 'express';
 import { HttpError } from './errors.ts';
-import type { Answers } from '../body/answers.ts';
+import type { Answers } from './answers.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -5,7 +5,7 @@ import type { Setting, SettingsOf } from '../../engine/util/setting.ts';
 import { PRESETS } from '../../sources/index.ts';
 import { REASONING_FIELDS } from '../chat/choice.ts';
 import { SPEECH_ALIASES, FORMATS as SPEECH_FORMATS } from '../speech/schema.ts';
-import { dashed } from './remedies.ts';
+import { dashed } from '../remedies.ts';
 import { VOICE_ALIAS_LIST } from '../speech/voice-aliases.ts';
 import { TRANSCRIPTION_ALIASES } from '../transcription/schema.ts';
 

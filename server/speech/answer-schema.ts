@@ -1,7 +1,7 @@
 /** Schemas of what the speech listener answers besides audio. */
 import { z } from 'zod';
-import { count, named } from '../body/answers.ts';
-import type { Sent } from '../body/answers.ts';
+import { count, named } from '../http/answers.ts';
+import type { Sent } from '../http/answers.ts';
 
 /** An event of a stream of speech. */
 export const speechEventSchema = z

@@ -1,11 +1,11 @@
 /** The speech listener: POST /v1/audio/speech in both request forms, GET /v1/audio/voices. */
 import type { Express, Response } from 'express';
 import type { SpeechEvent } from '../../engine/api.ts';
-import { createApp } from '../http/app.ts';
-import { ListenerContext } from '../http/context.ts';
-import type { AppOptions, Job } from '../http/context.ts';
+import { createApp } from '../listener/app.ts';
+import { ListenerContext } from '../listener/context.ts';
+import type { AppOptions, Job } from '../listener/context.ts';
 import { modelLoading } from '../http/errors.ts';
-import { binary } from '../body/answers.ts';
+import { binary } from '../http/answers.ts';
 import { jsonBody } from '../body/describe.ts';
 import { speechEventSchema, voicesSchema } from './answer-schema.ts';
 import type { VoiceList } from './answer-schema.ts';
@@ -13,8 +13,8 @@ import { describeSpeechBody, parseSpeechBody, speechSettings } from './schema.ts
 import type { SpeechLimits, SpeechSettings } from './schema.ts';
 import { AUDIO_TYPES, nameField, speak } from './speak.ts';
 import type { Encoders, Outlet } from './speak.ts';
-import { countAudio } from '../http/relay.ts';
-import type { AudioCount } from '../http/relay.ts';
+import { countAudio } from '../listener/relay.ts';
+import type { AudioCount } from '../listener/relay.ts';
 import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { EventStream, writeWithPressure } from '../http/sse.ts';

@@ -1,7 +1,7 @@
 /** Schemas of what the transcription listener answers besides plain text. */
 import { z } from 'zod';
-import { count, integer, named } from '../body/answers.ts';
-import type { Sent } from '../body/answers.ts';
+import { count, integer, named } from '../http/answers.ts';
+import type { Sent } from '../http/answers.ts';
 
 const logprobs = z
   .array(

@@ -2,13 +2,13 @@
 import type { Express, Response } from 'express';
 import { z } from 'zod';
 import type { TranscriptionEvent } from '../../engine/api.ts';
-import { createApp } from '../http/app.ts';
-import { ListenerContext } from '../http/context.ts';
-import type { AppOptions, Job } from '../http/context.ts';
+import { createApp } from '../listener/app.ts';
+import { ListenerContext } from '../listener/context.ts';
+import type { AppOptions, Job } from '../listener/context.ts';
 import type { CodecPool } from '../audio/pool.ts';
 import { decodedBytes, sampleBytes } from '../audio/upload/decode.ts';
-import { countAudio, relay } from '../http/relay.ts';
-import type { AudioCount } from '../http/relay.ts';
+import { countAudio, relay } from '../listener/relay.ts';
+import type { AudioCount } from '../listener/relay.ts';
 import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { readForm } from '../body/multipart.ts';

@@ -3,7 +3,7 @@ import type { Browser, BrowserContext, BrowserContextOptions } from 'playwright-
 import type { ModelTask } from '../../engine/model-types.ts';
 import { CodecPool } from '../../server/audio/pool.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
 import { createSpeechApp } from '../../server/speech/routes.ts';
 import { createTranscriptionApp } from '../../server/transcription/routes.ts';
 import type { FakeEngine } from '../support/fake-engine.ts';

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { EngineError } from '../../engine/errors.ts';
 import type { ModelTask } from '../../engine/model-types.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
 import { VIEW_OF } from '../../web/src/router.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';

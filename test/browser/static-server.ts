@@ -9,9 +9,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import express from 'express';
 import type { Request, Response } from 'express';
-import { ListenerContext } from '../../server/http/context.ts';
-import { cors } from '../../server/http/middleware.ts';
-import { playground } from '../../server/http/playground.ts';
+import { ListenerContext } from '../../server/listener/context.ts';
+import { cors } from '../../server/listener/middleware.ts';
+import { playground } from '../../server/listener/playground.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 
 export interface StaticServer {

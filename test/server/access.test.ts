@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
 import { ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
 import { GOOD_CHAT as GOOD } from '../support/chat-body.ts';
 import { FakeEngine } from '../support/fake-engine.ts';

@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
 import { ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
 import { FAKE_INFO, FakeEngine } from '../support/fake-engine.ts';
 import { GOOD_CHAT } from '../support/chat-body.ts';

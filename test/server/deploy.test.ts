@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readTls } from '../../server/access/tls.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
 import { FLAGS } from '../../server/settings/flags.ts';
 import { calledAs, helpText, readSettings } from '../../server/settings/read.ts';
 import { sourceSettings } from '../../sources/node/index.ts';

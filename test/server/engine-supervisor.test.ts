@@ -9,7 +9,7 @@ import { createChatApp } from '../../server/chat/routes.ts';
 import { replayed } from '../../server/engine/replay.ts';
 import { superviseEngine } from '../../server/engine/supervisor.ts';
 import type { SupervisorOptions } from '../../server/engine/supervisor.ts';
-import { listen } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
 import { createLog } from '../../server/log.ts';
 import { exitCodeOf } from '../../server/serve.ts';
 import { collect } from '../support/collect.ts';

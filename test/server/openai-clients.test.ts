@@ -12,8 +12,8 @@ import { resolveConfig } from '../../engine/config.ts';
 import { createEngine } from '../../engine/index.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
-import type { Listener } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
+import type { Listener } from '../../server/listener/listen.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PYTHON = process.env['PARLEY_PYTHON'] ?? 'python3';

@@ -2,7 +2,7 @@
 import Ajv from 'ajv/dist/2020.js';
 import type { AnySchema, ValidateFunction } from 'ajv';
 import { expect, test } from 'vitest';
-import { ListenerContext } from '../../server/http/context.ts';
+import { ListenerContext } from '../../server/listener/context.ts';
 import { parseChatBody } from '../../server/chat/schema.ts';
 import { parseCompletionBody } from '../../server/chat/completion-schema.ts';
 import { parseMiddleBody } from '../../server/chat/middle.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { listen } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
 import { errorBody } from '../support/each-listener.ts';
 
 describe('requests that a connection sends ahead of the answers', () => {

@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
-import type { Listener } from '../../server/http/listen.ts';
-import { parseHeaderRules } from '../../server/http/playground.ts';
+import { listen } from '../../server/listener/listen.ts';
+import type { Listener } from '../../server/listener/listen.ts';
+import { parseHeaderRules } from '../../server/listener/playground.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 
 const HEADERS_FILE = fileURLToPath(new URL('../../web/public/_headers', import.meta.url));

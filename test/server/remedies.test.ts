@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { EngineError, LOAD_AS_F32, fromPlainError, toPlainError } from '../../engine/errors.ts';
 import type { Remedy } from '../../engine/errors.ts';
 import { toHttpError } from '../../server/http/errors.ts';
-import { inFlags } from '../../server/settings/remedies.ts';
+import { inFlags } from '../../server/remedies.ts';
 import { FLAGS } from '../../server/settings/flags.ts';
 import { tooLarge } from '../support/too-large.ts';
 

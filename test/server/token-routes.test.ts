@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createChatApp } from '../../server/chat/routes.ts';
-import { listen } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
 import { CHAT_PATH, GOOD_CHAT } from '../support/chat-body.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { postJson, send, startListeners, until } from '../support/listeners.ts';

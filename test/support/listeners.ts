@@ -5,8 +5,9 @@ import { onTestFinished } from 'vitest';
 import { createChatApp } from '../../server/chat/routes.ts';
 import type { ChatAppOptions } from '../../server/chat/routes.ts';
 import { Lifecycle } from '../../server/lifecycle.ts';
-import { listen } from '../../server/http/listen.ts';
-import type { Listener } from '../../server/http/listen.ts';
+import { listen } from '../../server/listener/listen.ts';
+import type { Listener } from '../../server/listener/listen.ts';
+import { SHOWN_SETTINGS } from '../../server/settings/shown.ts';
 import { createSpeechApp } from '../../server/speech/routes.ts';
 import type { SpeechAppOptions } from '../../server/speech/routes.ts';
 import { createTranscriptionApp } from '../../server/transcription/routes.ts';
@@ -94,7 +95,7 @@ const published = new Map<Task, Promise<PublishedAnswers>>();
 /** What a listener's /openapi.json says of its answers, whatever its options. It is asked of another one, so that no test's listener has an answer more. */
 export function publishedAnswers(task: Task): Promise<PublishedAnswers> {
   const ask = async (): Promise<PublishedAnswers> => {
-    const options = { engine: new FakeEngine(), modelId: 'm' };
+    const options = { engine: new FakeEngine(), modelId: 'm', shownSettings: SHOWN_SETTINGS };
     const withCodec = { ...options, codec: sharedCodec() };
     const app =
       task === 'chat' ? createChatApp(options) : task === 'speech' ? createSpeechApp(withCodec) : createTranscriptionApp(withCodec);

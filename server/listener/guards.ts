@@ -1,11 +1,11 @@
 /** Guards of routes: checks of API keys, and of callers on this machine. */
 import { timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
-import { addNote, localsOf } from '../http/context.ts';
-import type { AppOptions, ListenerContext } from '../http/context.ts';
+import { addNote, localsOf } from './context.ts';
+import type { AppOptions, ListenerContext } from './context.ts';
 import { HttpError } from '../http/errors.ts';
 import { isLoopback } from '../http/origin.ts';
-import { digestOf } from './keys.ts';
+import { digestOf } from '../access/keys.ts';
 
 export type Guard = (request: Request, response: Response, next: NextFunction) => void;
 

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import { localsOf, noteFailure } from './context.ts';
 import type { ListenerContext } from './context.ts';
-import { HttpError, toHttpError } from './errors.ts';
+import { HttpError, toHttpError } from '../http/errors.ts';
 import { discardRest } from './listen.ts';
-import { DEFAULT_ORIGIN_RULES, hostOf, isHostAllowed, isOriginAllowed } from './origin.ts';
+import { DEFAULT_ORIGIN_RULES, hostOf, isHostAllowed, isOriginAllowed } from '../http/origin.ts';
 
 /** Routes that probes, scrapers and routers poll every few seconds; logged at level `debug` only. */
 const POLLED = /^(?:\/v1)?\/(?:health\w*|readyz|livez?|metrics|loads|get_load|is_sleeping)$/;

@@ -4,11 +4,11 @@ import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
 import { TRANSCRIPTION_RATE } from '../../engine/audio/sample-source.ts';
 import type { ListenerContext } from './context.ts';
-import { deviceLost } from './errors.ts';
-import { JSON_TYPE } from './route.ts';
-import type { Handler, Route } from './route.ts';
-import { byteCount, count, named, statusSchema, unixTime } from '../body/answers.ts';
-import type { Sent, StatusAnswer } from '../body/answers.ts';
+import { deviceLost } from '../http/errors.ts';
+import { JSON_TYPE } from '../http/route.ts';
+import type { Handler, Route } from '../http/route.ts';
+import { byteCount, count, named, statusSchema, unixTime } from '../http/answers.ts';
+import type { Sent, StatusAnswer } from '../http/answers.ts';
 
 /** /health and /livez with their aliases, answered from this process's own state, and /health_generate, which makes the model compute. */
 export function healthRoutes(context: ListenerContext): Route[] {

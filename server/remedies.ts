@@ -1,5 +1,5 @@
 /** Words the engine's errors in terms of the command line. */
-import type { EngineError, Remedy } from '../../engine/errors.ts';
+import type { EngineError, Remedy } from '../engine/errors.ts';
 
 /** One line with the error and what the operator can do. `own` are the options of a command, without dashes, which lacks some of the server's flags. */
 export function inFlags({ code, message, remedies, details }: EngineError, own?: readonly string[]): string {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 import express from 'express';
 import type { NextFunction, Request, Response } from 'express';
-import { HttpError } from './errors.ts';
+import { HttpError } from '../http/errors.ts';
 import { PACKED_SUFFIXES } from './packed.ts';
 
 /** A rule of a `_headers` file: headers for the paths that match a pattern. */

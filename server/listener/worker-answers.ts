@@ -2,10 +2,8 @@
 import { z } from 'zod';
 import type { AdapterInfo, EngineStatus, KernelReport, MemoryPlan, MemoryUse, ModelMemory, TunedKernel } from '../../engine/api.ts';
 import { MODEL_TASKS } from '../../engine/model-types.ts';
-import { byteCount, count, named } from '../body/answers.ts';
-import type { Sent, ShapeOf } from '../body/answers.ts';
-import { SHOWN_FLAGS } from '../settings/flags.ts';
-import type { Flag } from '../settings/flags.ts';
+import { byteCount, count, named } from '../http/answers.ts';
+import type { Sent, ShapeOf } from '../http/answers.ts';
 
 const task = z.enum(MODEL_TASKS);
 const state = z.enum(['loading', 'ready', 'lost', 'closing']);
@@ -91,25 +89,6 @@ const statusSchema = named('EngineStatus', "The engine's counters since start, a
   bytesRead: byteCount,
 } satisfies ShapeOf<EngineStatus>);
 
-const VALUES: Readonly<Record<Flag['type'], z.ZodType>> = {
-  boolean: z.boolean(),
-  string: z.string(),
-  int: z.number(),
-  number: z.number(),
-  ints: z.array(z.number()),
-  list: z.array(z.string()),
-};
-
-/** A setting's value. */
-function valueOf(flag: Flag): z.ZodType {
-  const choices = 'choices' in flag ? flag.choices : undefined;
-  const plain = choices ? z.enum(choices) : VALUES[flag.type];
-  const words = 'words' in flag && flag.words ? z.union([plain, z.enum(flag.words)]) : plain;
-  return words.optional().describe(flag.help);
-}
-
-const settings = Object.fromEntries(SHOWN_FLAGS.map((flag) => [flag.name, valueOf(flag)]));
-
 /** Fields that model and worker are registered by. */
 const registered = {
   model_path: z.string().describe('The served id'),
@@ -117,8 +96,7 @@ const registered = {
   weight_version: z.string().optional().describe('The `system_fingerprint` of answers, once the model is loaded'),
 };
 
-export const serverInfoSchema = named('ServerInfo', 'The worker; settings, adapter, memory and counters for administrators only', {
-  ...settings,
+const serverInfo = {
   task,
   state,
   version: z.string(),
@@ -141,8 +119,12 @@ export const serverInfoSchema = named('ServerInfo', 'The worker; settings, adapt
   memory: memoryUseSchema.optional(),
   ranks: z.array(z.object({ adapter: z.string(), memory: memoryUseSchema })).optional(),
   status: statusSchema.optional(),
-});
-export type ServerInfo = Sent<typeof serverInfoSchema>;
+};
+
+/** `settings`: the schema of each that is shown, by the name of its flag. */
+export const serverInfoSchema = (settings: z.ZodRawShape) =>
+  named('ServerInfo', 'The worker; settings, adapter, memory and counters for administrators only', { ...settings, ...serverInfo });
+export type ServerInfo = Sent<z.ZodObject<typeof serverInfo>>;
 
 export const modelInfoSchema = named('ModelInfo', 'The model', {
   ...registered,

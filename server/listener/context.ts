@@ -1,6 +1,7 @@
 /** ListenerContext: what the routes of one listener share (engine, model, metrics, lifecycle), and `job`, the frame around a request that computes. */
 import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
+import type { z } from 'zod';
 import type { ModelInfo } from '../../engine/api.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
@@ -15,13 +16,13 @@ import { JSON_LIMITS, readJsonObject } from '../body/json-body.ts';
 import { UnknownFields } from '../body/unknown-fields.ts';
 import { UploadBudget } from '../body/upload-budget.ts';
 import { describeBuild, fingerprint } from '../fingerprint.ts';
-import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown, toHttpError } from './errors.ts';
+import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown, toHttpError } from '../http/errors.ts';
 import type { Phase, RequestTimes, Tracer } from '../trace/types.ts';
 import { capacityOf, loadOf } from '../fleet/load.ts';
 import type { Capacity, Load } from '../fleet/load.ts';
 import { ListenerMetrics } from './metrics.ts';
-import type { OriginRules } from './origin.ts';
-import type { Route } from './route.ts';
+import type { OriginRules } from '../http/origin.ts';
+import type { Route } from '../http/route.ts';
 
 export interface AppOptions {
   readonly engine: Engine;
@@ -48,6 +49,8 @@ export interface AppOptions {
   readonly capacity?: Capacity;
   /** Effective settings for /server_info. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** Schemas of those that there can be, for /openapi.json. */
+  readonly shownSettings?: z.ZodRawShape;
   /** Log one line per request, whatever the level of `log`. */
   readonly logRequests?: boolean;
   /** Folder of the built playground, served at `/`. */

@@ -7,9 +7,9 @@ import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import type { TlsOptions } from '../access/tls.ts';
-import { bind } from './bind.ts';
-import { HttpError } from './errors.ts';
-import { STALL_MS } from './sse.ts';
+import { bind } from '../http/bind.ts';
+import { HttpError } from '../http/errors.ts';
+import { STALL_MS } from '../http/sse.ts';
 
 const KEEP_ALIVE_MS = 75_000; // must exceed the idle time of proxies in front
 const HEADERS_MS = 15_000;

@@ -2,7 +2,7 @@
 import type { Response } from 'express';
 import type { Job, ListenerContext } from './context.ts';
 import type { Phase } from '../trace/types.ts';
-import { EventStream } from './sse.ts';
+import { EventStream } from '../http/sse.ts';
 
 /** How the events of a speech or transcription call are counted. */
 export interface AudioCount<Event> {

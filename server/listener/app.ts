@@ -4,19 +4,19 @@
  */
 import express from 'express';
 import type { Express, RequestHandler, Response } from 'express';
-import { hasKey, requireAdmin, requireEitherKey, requireKey } from '../access/guards.ts';
+import { hasKey, requireAdmin, requireEitherKey, requireKey } from './guards.ts';
 import { healthRoutes, metricsRoute, modelRoutes } from './common-routes.ts';
 import { localsOf } from './context.ts';
 import type { ListenerContext } from './context.ts';
-import { HttpError } from './errors.ts';
+import { HttpError } from '../http/errors.ts';
 import { checkHost, cors, identify, sendError } from './middleware.ts';
-import { describeAnswers, documentSchema, openApi } from './openapi.ts';
-import type { DescribedAnswers, OpenApiDocument } from './openapi.ts';
+import { describeAnswers, documentSchema, openApi } from '../http/openapi.ts';
+import type { DescribedAnswers, OpenApiDocument } from '../http/openapi.ts';
 import { playground } from './playground.ts';
-import { JSON_TYPE, isPrefixed, mount, refuseOtherMethods } from './route.ts';
-import type { Route } from './route.ts';
+import { JSON_TYPE, isPrefixed, mount, refuseOtherMethods } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import { BESIDE_PAGE } from '../setup/layout.mjs';
-import { workerRoutes } from '../fleet/routes.ts';
+import { workerRoutes } from './worker-routes.ts';
 
 /**
  * Makes a listener's app from its own routes and the common ones, each mounted behind the guards of its `access`. Routes under /v1 are also served without that

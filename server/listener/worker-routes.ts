@@ -7,15 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import { VERSION } from '../version.ts';
-import type { ListenerContext } from '../http/context.ts';
+import type { ListenerContext } from './context.ts';
 import { HttpError, invalidValue } from '../http/errors.ts';
-import { mayAdminister } from '../access/guards.ts';
+import { mayAdminister } from './guards.ts';
 import { JSON_TYPE } from '../http/route.ts';
 import type { Handler, Route } from '../http/route.ts';
-import { statusSchema } from '../body/answers.ts';
-import type { StatusAnswer } from '../body/answers.ts';
-import { loadsSchema, modelInfoSchema, serverInfoSchema, shortLoadsSchema, sleepingSchema } from './answer-schema.ts';
-import type { LoadsAnswer, ModelInfoAnswer, ServerInfo, ShortLoads, Sleeping } from './answer-schema.ts';
+import { statusSchema } from '../http/answers.ts';
+import type { StatusAnswer } from '../http/answers.ts';
+import { loadsSchema, modelInfoSchema, serverInfoSchema, shortLoadsSchema, sleepingSchema } from './worker-answers.ts';
+import type { LoadsAnswer, ModelInfoAnswer, ServerInfo, ShortLoads, Sleeping } from './worker-answers.ts';
 
 /** The routes for routers. All but /flush_cache are answered from this process's own state. */
 export function workerRoutes(context: ListenerContext): Route[] {
@@ -28,10 +28,9 @@ export function workerRoutes(context: ListenerContext): Route[] {
     answers: { [JSON_TYPE]: answer },
     handler,
   });
+  const info = serverInfoSchema(context.options.shownSettings ?? {});
   return [
-    ...['/server_info', '/get_server_info'].map((path) =>
-      reads(path, 'The worker as routers register it', serverInfoSchema, serverInfo(context)),
-    ),
+    ...['/server_info', '/get_server_info'].map((path) => reads(path, 'The worker as routers register it', info, serverInfo(context))),
     ...['/model_info', '/get_model_info'].map((path) =>
       reads(path, 'The model as routers register it', modelInfoSchema, modelInfo(context)),
     ),
