@@ -51,7 +51,7 @@ const COMPILING = {
   plain: ['test/engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage,tuning}.test.ts'],
   devices: [
     'test/e2e/gguf.test.ts',
-    'test/models/{bad-checkpoints,batch-invariance-random,bytes-read,families,gemma4,gguf,gpt,gguf-{biased-routers,deepseek,dense,experts,falcon-h1,families,gpt,granite,layer-norm,nemotron-h,routers,small-types},granite-hybrid,gpt-oss,qwen3-5*,qwen3-moe,windows}.test.ts',
+    'test/models/{bad-checkpoints,batch-invariance-random,bytes-read,families,gemma4,gguf,gpt,gguf-{biased-routers,deepseek,dense,experts,falcon-h1,families,gpt,granite,layer-norm,nemotron-h,routers,small-types},granite-hybrid,gpt-oss,lora,qwen3-5*,qwen3-moe,windows}.test.ts',
     'test/parallel/{kernels,split}.test.ts',
   ],
 };

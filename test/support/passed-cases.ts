@@ -5,8 +5,9 @@
  *
  * This is a setup file of tests in Node that use known-cases.ts.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
@@ -18,7 +19,8 @@ import { THOROUGH } from './thorough.ts';
 const ROOT = new URL('../../', import.meta.url);
 const isWriting = process.env['PARLEY_TABLE'] === 'write';
 const { testPath } = expect.getState();
-const name = basename(testPath!, '.test.ts');
+/** By its folder and name. */
+const name = relative(fileURLToPath(new URL('test/', ROOT)), testPath!).replace(/\.test\.ts$/, '');
 
 /** A change of how results are judged makes all cases run: of this, of the tests' own text unless they are tables of kernel cases, and of the library that compiles WGSL. */
 const judges = ['known-cases', 'kernel-case', 'compare', 'decoder-harness', 'gguf-fixtures', 'pages'].map(
@@ -72,5 +74,7 @@ useKnownCases({
 });
 
 afterAll(() => {
-  if (isWriting && passed.size > 0) writeFileSync(path, `${[...passed].sort().join('\n')}\n`);
+  if (!isWriting || passed.size === 0) return;
+  mkdirSync(dirname(fileURLToPath(path)), { recursive: true });
+  writeFileSync(path, `${[...passed].sort().join('\n')}\n`);
 });
